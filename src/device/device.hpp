@@ -1,0 +1,142 @@
+// The CUDA driver as the rest of Switchyard sees it: where memory lives, copies, streams, events, pinned memory.
+// The only folder that includes cuda.h. Everything here works in a process without a driver, and no function makes a context on a device
+// on which the program has none. The caller's current context is as before when a function returns.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+struct CUctx_st;
+struct CUstream_st;
+struct CUevent_st;
+
+namespace swy::device {
+
+using Context = CUctx_st*;
+using StreamHandle = CUstream_st*;  // is NCCL's cudaStream_t
+
+// --- state of the driver in this process ------------------------------------------------------------------------------------------------
+
+enum class DriverState : std::uint8_t {
+    kNotLoaded,  // nobody has loaded libcuda.so.1 into this process: no device memory can exist here
+    kLoaded,     // loaded by the program (or by us, on request), usable
+    kUnusable,   // loaded, but entry points are missing or cuInit failed: driver_problem() says what
+};
+DriverState driver_state();
+
+// Has some library been found as driver in this process by the watch (dlopen with RTLD_NOLOAD)? Called by gate::refresh() when libraries were
+// loaded; cheap. Binds the entry points (cuGetProcAddress where there is one) the first time; never calls cuInit.
+bool adopt_loaded_driver();
+
+// Loads libcuda.so.1 when nobody has (for `switchyard info` and diagnosis only) and initialises it. Returns the state.
+DriverState load_driver();
+std::string driver_problem();  // "" or what is wrong and what to do
+
+// Whether this node seems to have a GPU driver, without loading any CUDA library: libcuda.so.1 already loaded, or on LD_LIBRARY_PATH (virtual
+// GPUs), or a driver's device files present. A hint that is only used to decide whether the job agrees on routes.
+bool node_has_driver();
+
+// --- location ---------------------------------------------------------------------------------------------------------------------------
+
+enum class Kind : std::uint8_t { kHost, kPinned, kManaged, kDevice };
+
+struct Location {
+    Kind kind = Kind::kHost;
+    int ordinal = -1;            // device ordinal in this process, for kManaged and kDevice
+    Context context = nullptr;   // the context the memory belongs to; the device's primary one where the driver names none (VMM, pools)
+    bool primary = true;         // context is the device's primary one (NCCL needs that)
+    std::uintptr_t begin = 0;    // the allocation, [begin, end), where the driver knows it
+    std::uintptr_t end = 0;
+
+    // Must MPI be kept from this memory? Managed memory counts: it is treated as device memory throughout.
+    bool on_device() const { return kind >= Kind::kManaged; }
+};
+
+// The quick question for host buffers: one call into the driver. False without driver, before cuInit, for NULL, host, pinned, freed memory.
+bool on_device(const void* address);
+
+// The full answer. Interior pointers and one byte past a range's start are inside it; one past the end belongs to whatever lies there.
+Location locate(const void* address);
+
+struct Identity {  // of a GPU, comparable between processes and hosts
+    std::array<std::uint8_t, 16> uuid{};
+    std::int32_t pci_domain = 0, pci_bus = 0, pci_device = 0;
+};
+bool identify(int ordinal, Identity& identity);
+std::string device_name(int ordinal);
+int device_count();  // 0 without driver
+
+// --- contexts, streams, events, copies --------------------------------------------------------------------------------------------------
+// Failures are values: 0 is success, anything else a CUresult; describe() gives "CUDA_ERROR_X: text".
+
+using Result = int;
+std::string describe(Result result);
+
+// Makes a context current for a scope and restores the caller's.
+class ContextScope {
+  public:
+    explicit ContextScope(Context context);
+    ~ContextScope();
+    ContextScope(const ContextScope&) = delete;
+    ContextScope& operator=(const ContextScope&) = delete;
+    Result result() const { return result_; }
+
+  private:
+    Result result_;
+    bool pushed_ = false;
+};
+
+// What the program may have queued before the call and expects to be seen: SWITCHYARD_SYNC.
+enum class Sync : std::uint8_t { kNone, kLegacy, kDevice };
+
+// A non-blocking stream and an event of one context, from a bounded pool. All work of ours is asynchronous on such a lane, completion is polled.
+class Lane {
+  public:
+    Lane() = default;
+    ~Lane();  // back to the pool; a lane with unfinished work is kept by the pool until it is done
+    Lane(Lane&& other) noexcept;
+    Lane& operator=(Lane&& other) noexcept;
+
+    static Result acquire(Context context, Lane& lane);
+    explicit operator bool() const { return stream_ != nullptr; }
+
+    Context context() const { return context_; }
+    StreamHandle stream() const { return stream_; }
+
+    Result wait_for_program(Sync sync);                                    // later work here runs after what the program queued
+    Result copy(void* to, const void* from, std::size_t bytes);            // any kinds of memory; unified addressing
+    Result copy_2d(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width, std::size_t rows);
+    Result record();                                                       // marks the end of what has been queued
+    Result query(bool& done);                                              // since the last record(); never blocks
+
+  private:
+    Context context_ = nullptr;
+    StreamHandle stream_ = nullptr;
+    CUevent_st* event_ = nullptr;
+};
+
+// Page-locked host memory from a bounded pool (pageable where pinning fails: copies then still are right, only slower).
+class Pinned {
+  public:
+    Pinned() = default;
+    ~Pinned();
+    Pinned(Pinned&& other) noexcept;
+    Pinned& operator=(Pinned&& other) noexcept;
+
+    static Result acquire(Context context, std::size_t bytes, Pinned& pinned);
+    void* data() const { return data_; }
+    std::size_t size() const { return size_; }
+
+  private:
+    void* data_ = nullptr;
+    std::size_t size_ = 0;
+    Context context_ = nullptr;
+};
+
+// Gives back everything the pools hold; at MPI_Finalize. Safe when the driver is gone or going.
+void release_pools();
+
+}  // namespace swy::device

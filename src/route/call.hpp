@@ -1,0 +1,98 @@
+// The description of one MPI call: what a door hands to the router and the router to a carrier.
+// Doors fill it in, everything else only reads it (a carrier that substitutes buffers works on a copy of the operands).
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "call_ids.hpp"  // generated from the table of calls: enum class CallId
+
+namespace swy {
+
+enum class Access : std::uint8_t {
+    kIn,     // MPI reads the buffer
+    kOut,    // MPI may write the buffer, wholly or in part
+    kInOut,  // both: MPI_Bcast, MPI_Sendrecv_replace
+};
+
+// How many blocks of elements an operand has and where they lie. "Ranks" are those of the communicator's group, of the remote group on an
+// intercommunicator (MPI 4.0 section 6.2.2: the counts and displacements of vector forms have one entry a rank).
+enum class Shape : std::uint8_t {
+    kOne,           // count elements of type at address
+    kRanks,         // ranks x count elements of type, one block after the other
+    kRanksVector,   // block r: counts[r] elements of type at address + displs[r] * extent(type)
+    kRanksBytes,    // block r: counts[r] elements of types[r] at address + displs[r] bytes (MPI_Alltoallw)
+    kRanksSum,      // sum of counts[0..ranks) elements of type (the send buffer of MPI_Reduce_scatter)
+    kRanksOwn,      // counts[own rank] elements of type (the receive buffer of MPI_Reduce_scatter)
+    kSources,       // as kRanks, with the in-neighbours of the process topology for ranks; kSources... are receive buffers,
+    kSourcesVector, // as kRanksVector
+    kSourcesBytes,  // as kRanksBytes, with offsets (MPI_Aint) for displs (MPI_Neighbor_alltoallw)
+    kTargets,       // the same with the out-neighbours: send buffers
+    kTargetsVector,
+    kTargetsBytes,
+    kAddress,       // an address whose length the call does not say (MPI_Win_create's is count bytes: kOne with MPI_BYTE)
+};
+
+// When the operand is significant at all (MPI 4.0 chapter 6, "significant only at root").
+enum class At : std::uint8_t { kAll, kRoot, kNotRoot };
+
+struct Operand {
+    void* address = nullptr;  // as the program passed it, MPI_IN_PLACE and MPI_BOTTOM included
+    MPI_Count count = 0;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    Access access = Access::kIn;
+    Shape shape = Shape::kOne;
+    At at = At::kAll;
+    const int* counts = nullptr;
+    const int* displs = nullptr;
+    const MPI_Aint* offsets = nullptr;
+    const MPI_Datatype* types = nullptr;
+};
+
+// Whose error handler is asked when a call fails.
+struct Owner {
+    enum class Kind : std::uint8_t { kComm, kWin, kFile, kNone } kind = Kind::kNone;
+    union {
+        MPI_Comm comm;
+        MPI_Win win;
+        MPI_File file;
+    };
+    Owner() : comm(MPI_COMM_NULL) {}
+    explicit Owner(MPI_Comm c) : kind(Kind::kComm), comm(c) {}
+    explicit Owner(MPI_Win w) : kind(Kind::kWin), win(w) {}
+    explicit Owner(MPI_File f) : kind(Kind::kFile), file(f) {}
+};
+
+struct Call {
+    CallId id;
+    Owner owner;
+    std::span<const Operand> operands;
+    MPI_Op op = MPI_OP_NULL;
+    int root = MPI_PROC_NULL;  // root, or the peer of a point-to-point call
+};
+
+// The real MPI function behind a call, given the operands to use in place of the program's (same number, same order; only address, count and
+// type are looked at, and count and type only where the call has arguments of its own for that operand). Does not own what it refers to.
+class Real {
+  public:
+    template <typename F>
+        requires(!std::is_same_v<std::remove_cvref_t<F>, Real>)
+    Real(F&& function)  // NOLINT(bugprone-forwarding-reference-overload): constrained above
+        : object_(const_cast<void*>(static_cast<const void*>(&function))),
+          call_([](void* object, const Operand* operands) -> int {
+              return (*static_cast<std::remove_reference_t<F>*>(object))(operands);
+          }) {}
+
+    int operator()(const Operand* operands) const { return call_(object_, operands); }
+    int operator()(const Call& call) const { return call_(object_, call.operands.data()); }
+
+  private:
+    void* object_;
+    int (*call_)(void*, const Operand*);
+};
+
+}  // namespace swy

@@ -1,0 +1,57 @@
+// Every SWITCHYARD_* variable: one table (settings.cpp) gives name, type, default, meaning; the manual, `switchyard info` and the checking of
+// values come from it. Anybody may read settings(); only MPI_Init writes them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace swy::settings {
+
+enum class Agree : std::uint8_t { kFull, kTrust };
+enum class Sync : std::uint8_t { kNone, kLegacy, kDevice };
+enum class ReportTo : std::uint8_t { kOff, kText, kJson };
+
+// The values in force. Those marked (agreed) decide routes and are MPI_COMM_WORLD's rank 0's on every rank after MPI_Init.
+struct Values {
+    bool enabled = true;             // SWITCHYARD=0 : every call goes to Open MPI untouched (agreed)
+    bool nccl = true;                // SWITCHYARD_NCCL (agreed)
+    std::string nccl_library;        // SWITCHYARD_NCCL_LIBRARY: file or soname; "" is libnccl.so.2
+    std::size_t nccl_threshold = 65536;  // SWITCHYARD_NCCL_THRESHOLD: bytes from which a collective on device memory agrees and takes NCCL (agreed)
+    Agree agree = Agree::kFull;      // SWITCHYARD_AGREE=full|trust (agreed)
+    Sync sync = Sync::kLegacy;       // SWITCHYARD_SYNC=none|legacy|device
+    double timeout = 0;              // SWITCHYARD_TIMEOUT seconds, 0 is none (agreed)
+    bool cuda_aware_mpi = false;     // SWITCHYARD_CUDA_AWARE_MPI (agreed)
+    int comm_cache = 8;              // SWITCHYARD_COMM_CACHE: idle NCCL communicators kept (agreed)
+    std::size_t pinned_pool = 64u << 20;  // SWITCHYARD_PINNED_POOL: bytes of pinned memory kept per device
+    ReportTo report = ReportTo::kOff;  // SWITCHYARD_REPORT=0|1|json:FILE
+    std::string report_file;
+};
+
+struct Row {  // one setting, as the manual and `switchyard info` show it
+    std::string_view name, type, default_value, meaning;
+    bool agreed;
+};
+std::span<const Row> table();
+
+struct Shown {  // a setting's value and where it came from: "default", "environment", "rank 0"
+    std::string name, value, origin;
+};
+std::vector<Shown> show();
+
+// Reads the environment. Returns "" or a text that names the variable, the value, what is allowed, and the nearest valid name for an unknown
+// SWITCHYARD_* variable (all problems, one a line).
+std::string read(Values& into);
+
+const Values& values();
+void install(Values values, bool from_rank_zero);
+
+// The agreed part of the values as bytes for a broadcast, and back; differs() names the agreed settings in which two ranks differ ("" if none).
+std::vector<std::byte> pack_agreed(const Values& values);
+bool unpack_agreed(std::span<const std::byte> bytes, Values& into);
+std::string differs(const Values& mine, const Values& rank_zero);
+
+}  // namespace swy::settings

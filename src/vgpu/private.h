@@ -1,0 +1,32 @@
+/* What the virtual GPUs' libcuda.so.1 gives to its siblings libcudart and libnccl, beyond the public driver API.
+ * Real drivers have none of these: programs and Switchyard itself never call them. */
+#ifndef SWITCHYARD_VGPU_PRIVATE_H
+#define SWITCHYARD_VGPU_PRIVATE_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The address at which the simulator may touch [address, address + bytes): for device memory its second mapping, for pinned, managed
+ * and registered host memory the address itself. NULL when the range is not wholly inside one live allocation known to the driver. */
+__attribute__((visibility("default"))) void *vgpu_alias(unsigned long long address, size_t bytes);
+
+/* What VGPU_FAULTS asks of this call of `function` on this process (calls are counted per function and process, from 1). `hang` means: the
+ * operation is accepted and never completes. `die` does not return: the process ends by SIGKILL. With kVgpuFaultError `*error_name` is the
+ * name the user wrote, e.g. "ncclRemoteError" or "CUDA_ERROR_OUT_OF_MEMORY"; the caller maps it. */
+enum vgpu_fault_kind { kVgpuFaultNone = 0, kVgpuFaultError = 1, kVgpuFaultHang = 2 };
+__attribute__((visibility("default"))) enum vgpu_fault_kind vgpu_fault(const char *function, const char **error_name);
+
+/* One line into this process's operation log, when VGPU_LOG=PREFIX asks for one (file PREFIX.<pid>, one JSON object a line:
+ * {"t": nanoseconds, "op": "ncclAllReduce", "phase": "launch|start|end", ...}). `fields` is the inside of a JSON object, without braces, or NULL. */
+__attribute__((visibility("default"))) void vgpu_log(const char *operation, const char *phase, const char *fields);
+
+/* A pseudo-random delay of up to a few hundred microseconds when VGPU_JITTER=seed is set; nothing otherwise. For worker threads. */
+__attribute__((visibility("default"))) void vgpu_jitter(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
