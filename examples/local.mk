@@ -1,0 +1,1 @@
+# Example programs, installed as sources; built by `make check`.

@@ -1,0 +1,1 @@
+# Benchmarks: built and run by hand or by `make bench`, they print ratios.

@@ -1,0 +1,1 @@
+# MPI tests: programs that run under tests/launch.

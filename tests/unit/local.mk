@@ -1,0 +1,1 @@
+# Unit tests: GoogleTest programs that link libswy.la.
