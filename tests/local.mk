@@ -10,11 +10,11 @@ EXTRA_DIST += tests/environment
 
 # What the areas' test programs are made with; docs/building.md shows each in use.
 UNIT_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(NCCL_CPPFLAGS) $(HWLOC_CFLAGS)
-UNIT_LDADD = libswy.la $(GTEST_LIBS) $(HWLOC_LIBS) $(MPI_LIBS) -ldl
-MPI_TEST_LDADD = $(MPI_LIBS) -ldl
-RELINKED_LDADD = libswitchyard.la $(MPI_LIBS) -ldl
+UNIT_LIBS = libswy.la $(GTEST_LIBS) $(HWLOC_LIBS) $(MPI_LIBS) -ldl
+MPI_TEST_LIBS = $(MPI_LIBS) -ldl
+RELINKED_LIBS = libswitchyard.la $(MPI_LIBS) -ldl
 # -no-install: a program that can be started as it is, not by libtool's script.
-RELINKED_LDFLAGS = $(AM_LDFLAGS) -no-install
+RELINKED_LINK = $(AM_LDFLAGS) -no-install
 
 # One area at a time: make check-unit, check-mpi, check-vgpu, check-build ...
 .PHONY: check-unit check-mpi check-vgpu check-build check-cli
