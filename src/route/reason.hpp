@@ -36,6 +36,7 @@ inline constexpr int kReasons = static_cast<int>(Reason::kNoMemory) + 1;
 
 std::string_view name(Carrier carrier);  // "host", "nccl", "staged", "peer"
 std::string_view name(Reason reason);    // a short identifier, as in the JSON report: "mixed", "duplicate-gpu"
-std::string_view explain(Reason reason); // one sentence for a person, with what to do where there is something to do
+std::string_view explain(Reason reason); // why, as a clause for a person: "two ranks of the communicator use one GPU"
+std::string_view remedy(Reason reason);  // what to do about it, as a sentence; "" where there is nothing to do or nothing to gain
 
 }  // namespace swy

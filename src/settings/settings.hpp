@@ -1,5 +1,6 @@
-// Every SWITCHYARD_* variable: one table (settings.cpp) gives name, type, default, meaning; the manual, `switchyard info` and the checking of
-// values come from it. Anybody may read settings(); only MPI_Init writes them.
+// Every SWITCHYARD_* variable: one table (settings.cpp) gives name, type, default, meaning; the manual, `switchyard
+// info` and the checking of values come from it. Anybody may read values(); only MPI_Init writes them. Nothing here
+// calls MPI or CUDA.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +16,21 @@ enum class Agree : std::uint8_t { kFull, kTrust };
 enum class Sync : std::uint8_t { kNone, kLegacy, kDevice };
 enum class ReportTo : std::uint8_t { kOff, kText, kJson };
 
-// The values in force. Those marked (agreed) decide routes and are MPI_COMM_WORLD's rank 0's on every rank after MPI_Init.
+// The values in force. Those marked (agreed) decide routes and are MPI_COMM_WORLD's rank 0's on every rank after
+// MPI_Init.
 struct Values {
-    bool enabled = true;             // SWITCHYARD=0 : every call goes to Open MPI untouched (agreed)
-    bool nccl = true;                // SWITCHYARD_NCCL (agreed)
-    std::string nccl_library;        // SWITCHYARD_NCCL_LIBRARY: file or soname; "" is libnccl.so.2
-    std::size_t nccl_threshold = 65536;  // SWITCHYARD_NCCL_THRESHOLD: bytes from which a collective on device memory agrees and takes NCCL (agreed)
-    Agree agree = Agree::kFull;      // SWITCHYARD_AGREE=full|trust (agreed)
-    Sync sync = Sync::kLegacy;       // SWITCHYARD_SYNC=none|legacy|device
-    double timeout = 0;              // SWITCHYARD_TIMEOUT seconds, 0 is none (agreed)
-    bool cuda_aware_mpi = false;     // SWITCHYARD_CUDA_AWARE_MPI (agreed)
-    int comm_cache = 8;              // SWITCHYARD_COMM_CACHE: idle NCCL communicators kept (agreed)
+    bool enabled = true;       // SWITCHYARD=0: every call goes to Open MPI untouched (agreed)
+    bool nccl = true;          // SWITCHYARD_NCCL (agreed)
+    std::string nccl_library;  // SWITCHYARD_NCCL_LIBRARY: file or soname; "" is libnccl.so.2
+    std::size_t nccl_threshold =
+        65536;  // SWITCHYARD_NCCL_THRESHOLD: bytes from which a collective agrees and takes NCCL (agreed)
+    Agree agree = Agree::kFull;           // SWITCHYARD_AGREE=full|trust (agreed)
+    Sync sync = Sync::kLegacy;            // SWITCHYARD_SYNC=none|legacy|device
+    double timeout = 0;                   // SWITCHYARD_TIMEOUT seconds, 0 is none (agreed)
+    bool cuda_aware_mpi = false;          // SWITCHYARD_CUDA_AWARE_MPI (agreed)
+    int comm_cache = 8;                   // SWITCHYARD_COMM_CACHE: idle NCCL communicators kept (agreed)
     std::size_t pinned_pool = 64u << 20;  // SWITCHYARD_PINNED_POOL: bytes of pinned memory kept per device
-    ReportTo report = ReportTo::kOff;  // SWITCHYARD_REPORT=0|1|json:FILE
+    ReportTo report = ReportTo::kOff;     // SWITCHYARD_REPORT=0|1|json:FILE
     std::string report_file;
 };
 
@@ -42,14 +45,17 @@ struct Shown {  // a setting's value and where it came from: "default", "environ
 };
 std::vector<Shown> show();
 
-// Reads the environment. Returns "" or a text that names the variable, the value, what is allowed, and the nearest valid name for an unknown
-// SWITCHYARD_* variable (all problems, one a line).
+// Reads the environment. Returns "" or a text that names the variable, the value, what is allowed, and the nearest
+// valid name for an unknown SWITCHYARD_* variable (all problems, one a line). A variable set to nothing counts as not
+// set. What is valid is taken even when something else is not.
 std::string read(Values& into);
 
 const Values& values();
 void install(Values values, bool from_rank_zero);
 
-// The agreed part of the values as bytes for a broadcast, and back; differs() names the agreed settings in which two ranks differ ("" if none).
+// The agreed part of the values as bytes for a broadcast, and back; the number of bytes is the same on every rank that
+// runs this version. unpack_agreed() is false, and changes nothing, when the bytes are of another version. differs()
+// names the agreed settings in which two ranks differ, with both values ("" if none).
 std::vector<std::byte> pack_agreed(const Values& values);
 bool unpack_agreed(std::span<const std::byte> bytes, Values& into);
 std::string differs(const Values& mine, const Values& rank_zero);

@@ -1,0 +1,379 @@
+#include "settings/settings.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "settings/parse.hpp"
+
+namespace swy::settings {
+
+namespace {
+
+// What a setting's kind of value is called, and what is allowed, in a person's words.
+constexpr std::string_view kBoolean = "yes or no";
+constexpr std::string_view kSize = "bytes, or with K, M, G or T (powers of 1024)";
+constexpr std::string_view kSeconds = "seconds";
+constexpr std::string_view kCount = "a number from 0 to 1000000";
+
+// One setting: how it looks, how it is read and printed, and, where ranks must agree on it, how it travels (as 8
+// bytes).
+struct Setting {
+    Row row;
+    bool (*parse)(std::string_view, Values&);
+    std::string (*print)(const Values&);
+    std::uint64_t (*pack)(const Values&);
+    void (*unpack)(std::uint64_t, Values&);
+};
+
+template <typename T>
+struct Member;
+template <typename T>
+struct Member<T Values::*> {
+    using Type = T;
+};
+
+template <auto kField>
+std::uint64_t pack(const Values& values) {
+    using T = typename Member<decltype(kField)>::Type;
+    if constexpr (std::is_same_v<T, double>)
+        return std::bit_cast<std::uint64_t>(values.*kField);
+    else
+        return static_cast<std::uint64_t>(values.*kField);
+}
+
+template <auto kField>
+void unpack(std::uint64_t bits, Values& values) {
+    using T = typename Member<decltype(kField)>::Type;
+    if constexpr (std::is_same_v<T, double>)
+        values.*kField = std::bit_cast<double>(bits);
+    else
+        values.*kField = static_cast<T>(bits);
+}
+
+template <auto kField>
+bool read_bool(std::string_view text, Values& values) {
+    return parse_bool(text, values.*kField);
+}
+
+template <auto kField>
+bool read_size(std::string_view text, Values& values) {
+    return parse_size(text, values.*kField);
+}
+
+template <auto kField>
+std::string show_bool(const Values& values) {
+    return values.*kField ? "yes" : "no";
+}
+
+template <auto kField>
+std::string show_size(const Values& values) {
+    return print_size(values.*kField);
+}
+
+// Words of an enumeration, in the order of its values.
+constexpr std::array<std::string_view, 2> kAgreeWords = {"full", "trust"};
+constexpr std::array<std::string_view, 3> kSyncWords = {"none", "legacy", "device"};
+
+template <auto kField, const auto& kWords>
+bool read_word(std::string_view text, Values& values) {
+    using T = typename Member<decltype(kField)>::Type;
+    for (std::size_t i = 0; i < kWords.size(); ++i) {
+        if (text == kWords[i]) {
+            values.*kField = static_cast<T>(i);
+            return true;
+        }
+    }
+    return false;
+}
+
+template <auto kField, const auto& kWords>
+std::string show_word(const Values& values) {
+    return std::string(kWords[static_cast<std::size_t>(values.*kField)]);
+}
+
+bool read_report(std::string_view text, Values& values) {
+    constexpr std::string_view kFile = "json:";
+    bool on = false;
+    if (text.starts_with(kFile)) {
+        if (text.size() == kFile.size())
+            return false;
+        values.report = ReportTo::kJson;
+        values.report_file = text.substr(kFile.size());
+        return true;
+    }
+    if (text == "text")
+        on = true;
+    else if (!parse_bool(text, on))
+        return false;
+    values.report = on ? ReportTo::kText : ReportTo::kOff;
+    values.report_file.clear();
+    return true;
+}
+
+std::string show_report(const Values& values) {
+    switch (values.report) {
+        case ReportTo::kJson:
+            return "json:" + values.report_file;
+        case ReportTo::kText:
+            return "1";
+        case ReportTo::kOff:
+            break;
+    }
+    return "0";
+}
+
+#define SWY_AGREED(field) pack<&Values::field>, unpack<&Values::field>
+#define SWY_OWN nullptr, nullptr
+
+constexpr Setting kSettings[] = {
+    {{"SWITCHYARD", kBoolean, "yes",
+      "Whether Switchyard takes part. With no, every call goes to Open MPI as the program made it, device buffers "
+      "included.",
+      true},
+     read_bool<&Values::enabled>,
+     show_bool<&Values::enabled>,
+     SWY_AGREED(enabled)},
+    {{"SWITCHYARD_NCCL", kBoolean, "yes",
+      "Whether NCCL carries device buffers. With no, they are staged through host memory.", true},
+     read_bool<&Values::nccl>,
+     show_bool<&Values::nccl>,
+     SWY_AGREED(nccl)},
+    {{"SWITCHYARD_NCCL_LIBRARY", "a file or a library's name", "libnccl.so.2",
+      "The NCCL to load, 2.18 or newer. An NCCL that the program has loaded already under the same name is used.",
+      false},
+     [](std::string_view text, Values& values) {
+         // The default is kept as "nothing named": then the loader's own search decides.
+         values.nccl_library = text == "libnccl.so.2" ? std::string_view() : text;
+         return true;
+     },
+     [](const Values& values) { return values.nccl_library.empty() ? "libnccl.so.2" : values.nccl_library; },
+     SWY_OWN},
+    {{"SWITCHYARD_NCCL_THRESHOLD", kSize, "64K",
+      "Collectives on device buffers of this size or larger go over NCCL; smaller ones are staged, which has the lower "
+      "latency. 0 sends all "
+      "over NCCL.",
+      true},
+     read_size<&Values::nccl_threshold>,
+     show_size<&Values::nccl_threshold>,
+     SWY_AGREED(nccl_threshold)},
+    {{"SWITCHYARD_AGREE", "full or trust", "full",
+      "With full, ranks agree on the route of each large collective before data moves, so that some may pass device "
+      "memory and others host "
+      "memory. With trust they do not: for programs in which all ranks are known to pass the same kind of memory, "
+      "device and size; others hang.",
+      true},
+     read_word<&Values::agree, kAgreeWords>,
+     show_word<&Values::agree, kAgreeWords>,
+     SWY_AGREED(agree)},
+    {{"SWITCHYARD_SYNC", "none, legacy or device", "legacy",
+      "What the program may have queued on its GPU before an MPI call and expects to be done: legacy waits for the "
+      "default stream, device for "
+      "all streams, none for nothing (the program has synchronised).",
+      false},
+     read_word<&Values::sync, kSyncWords>,
+     show_word<&Values::sync, kSyncWords>,
+     SWY_OWN},
+    {{"SWITCHYARD_TIMEOUT", kSeconds, "0",
+      "A device operation that takes longer gives an MPI error that names the ranks that have not arrived. 0 waits for "
+      "ever.",
+      true},
+     [](std::string_view text, Values& values) { return parse_seconds(text, values.timeout); },
+     [](const Values& values) { return print_seconds(values.timeout); },
+     SWY_AGREED(timeout)},
+    {{"SWITCHYARD_CUDA_AWARE_MPI", kBoolean, "no",
+      "Says that the MPI beneath takes device pointers. Then calls that Switchyard has no route of its own for are "
+      "passed on as they are.",
+      true},
+     read_bool<&Values::cuda_aware_mpi>,
+     show_bool<&Values::cuda_aware_mpi>,
+     SWY_AGREED(cuda_aware_mpi)},
+    {{"SWITCHYARD_COMM_CACHE", kCount, "8",
+      "How many NCCL communicators are kept for later use when the MPI communicators they served are gone.", true},
+     [](std::string_view text, Values& values) { return parse_int(text, 0, 1000000, values.comm_cache); },
+     [](const Values& values) { return std::to_string(values.comm_cache); },
+     SWY_AGREED(comm_cache)},
+    {{"SWITCHYARD_PINNED_POOL", kSize, "64M",
+      "How much page-locked host memory is kept for staging, per device. Larger transfers go through it in pieces.",
+      false},
+     read_size<&Values::pinned_pool>,
+     show_size<&Values::pinned_pool>,
+     SWY_OWN},
+    {{"SWITCHYARD_REPORT", "0, 1 or json:FILE", "0",
+      "At MPI_Finalize, tells which calls were carried by what and why: 1 prints a table to standard error, json:FILE "
+      "writes an object to FILE. "
+      "Rank 0 of MPI_COMM_WORLD writes.",
+      false},
+     read_report,
+     show_report,
+     SWY_OWN},
+};
+
+#undef SWY_AGREED
+#undef SWY_OWN
+
+constexpr std::size_t kCountOfSettings = std::size(kSettings);
+
+constexpr std::array<Row, kCountOfSettings> kRows = [] {
+    std::array<Row, kCountOfSettings> rows{};
+    for (std::size_t i = 0; i < kCountOfSettings; ++i)
+        rows[i] = kSettings[i].row;
+    return rows;
+}();
+
+constexpr std::size_t kAgreed = [] {
+    std::size_t count = 0;
+    for (const Setting& setting : kSettings)
+        count += setting.row.agreed ? 1 : 0;
+    return count;
+}();
+
+// Changes when a setting that travels is added, removed or renamed: ranks of different versions notice each other.
+constexpr std::uint64_t kLayout = [] {
+    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+    for (const Setting& setting : kSettings) {
+        for (char c : setting.row.agreed ? setting.row.name : std::string_view())
+            hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    }
+    return hash;
+}();
+
+// Function-local statics, so that loading the library runs nothing.
+Values& in_force() {
+    static Values values;
+    return values;
+}
+
+bool& from_first_rank() {
+    static bool from = false;
+    return from;
+}
+
+// nullptr where the variable is not set or set to nothing.
+const char* variable(const Setting& setting) {
+    const char* text = std::getenv(setting.row.name.data());  // names are literals: they end in NUL
+    return text != nullptr && *text != '\0' ? text : nullptr;
+}
+
+std::string_view nearest_name(std::string_view name) {
+    std::array<std::string_view, kCountOfSettings> names;
+    for (std::size_t i = 0; i < kCountOfSettings; ++i)
+        names[i] = kSettings[i].row.name;
+    return names[nearest(name, names)];
+}
+
+bool known(std::string_view name) {
+    for (const Setting& setting : kSettings) {
+        if (name == setting.row.name)
+            return true;
+    }
+    return false;
+}
+
+std::string unknown_variables() {
+    std::string problems;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        const std::string_view text = *entry;
+        const std::string_view name = text.substr(0, text.find('='));
+        if (!name.starts_with("SWITCHYARD_") || known(name))
+            continue;
+        problems += std::string(name) + " is not a setting of Switchyard; the nearest one is " +
+                    std::string(nearest_name(name)) + " (all of them: switchyard info)\n";
+    }
+    return problems;
+}
+
+}  // namespace
+
+std::span<const Row> table() {
+    return kRows;
+}
+
+std::string read(Values& into) {
+    std::string problems;
+    for (const Setting& setting : kSettings) {
+        const char* text = variable(setting);
+        if (text != nullptr && !setting.parse(text, into)) {
+            problems += std::string(setting.row.name) + "=" + text +
+                        " is not valid; allowed is: " + std::string(setting.row.type) + " (default " +
+                        std::string(setting.row.default_value) + ")\n";
+        }
+    }
+    problems += unknown_variables();
+    if (!problems.empty())
+        problems.pop_back();
+    return problems;
+}
+
+const Values& values() {
+    return in_force();
+}
+
+void install(Values values, bool from_rank_zero) {
+    in_force() = std::move(values);
+    from_first_rank() = from_rank_zero;
+}
+
+std::vector<Shown> show() {
+    Values own;
+    (void)read(own);
+    std::vector<Shown> shown;
+    shown.reserve(kCountOfSettings);
+    for (const Setting& setting : kSettings) {
+        std::string value = setting.print(in_force());
+        std::string_view origin = variable(setting) != nullptr ? "environment" : "default";
+        if (from_first_rank() && setting.row.agreed && value != setting.print(own))
+            origin = "rank 0";
+        shown.push_back({std::string(setting.row.name), std::move(value), std::string(origin)});
+    }
+    return shown;
+}
+
+std::vector<std::byte> pack_agreed(const Values& values) {
+    std::array<std::uint64_t, kAgreed + 1> words{};
+    std::size_t next = 0;
+    words[next++] = kLayout;
+    for (const Setting& setting : kSettings) {
+        if (setting.row.agreed)
+            words[next++] = setting.pack(values);
+    }
+    std::vector<std::byte> bytes(sizeof words);
+    std::memcpy(bytes.data(), words.data(), sizeof words);
+    return bytes;
+}
+
+bool unpack_agreed(std::span<const std::byte> bytes, Values& into) {
+    std::array<std::uint64_t, kAgreed + 1> words{};
+    if (bytes.size() != sizeof words)
+        return false;
+    std::memcpy(words.data(), bytes.data(), sizeof words);
+    if (words[0] != kLayout)
+        return false;
+    std::size_t next = 1;
+    for (const Setting& setting : kSettings) {
+        if (setting.row.agreed)
+            setting.unpack(words[next++], into);
+    }
+    return true;
+}
+
+std::string differs(const Values& mine, const Values& rank_zero) {
+    std::string text;
+    for (const Setting& setting : kSettings) {
+        if (!setting.row.agreed)
+            continue;
+        const std::string here = setting.print(mine);
+        const std::string there = setting.print(rank_zero);
+        if (here != there)
+            text += (text.empty() ? "" : ", ") + std::string(setting.row.name) + " (" + here + " here, " + there +
+                    " on rank 0)";
+    }
+    return text;
+}
+
+}  // namespace swy::settings
