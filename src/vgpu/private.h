@@ -26,6 +26,14 @@ __attribute__((visibility("default"))) void vgpu_log(const char *operation, cons
 /* A pseudo-random delay of up to a few hundred microseconds when VGPU_JITTER=seed is set; nothing otherwise. For worker threads. */
 __attribute__((visibility("default"))) void vgpu_jitter(void);
 
+/* The kernel of this (mangled) name, for code whose modules the driver never sees: nvcc's host stubs know a kernel by name alone. A CUfunction, the
+ * same for every call and context and valid for the life of the process, that the driver's launch and function-attribute calls take. NULL
+ * when no library named by VGPU_KERNELS has a twin of that name. */
+__attribute__((visibility("default"))) void *vgpu_function(const char *name);
+
+/* The address of a symbol in the libraries named by VGPU_KERNELS, or NULL: for what a twin library may define beside kernels. */
+__attribute__((visibility("default"))) void *vgpu_kernel_symbol(const char *symbol);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,36 @@
+// What nvcc-compiled code registers when it is loaded: its kernels and its device variables, by host address and by
+// device name. kernel.cpp, function.cpp, symbol.cpp and context.cpp use it.
+#ifndef SWITCHYARD_VGPU_CUDART_PROGRAM_HPP
+#define SWITCHYARD_VGPU_CUDART_PROGRAM_HPP
+
+#include "runtime.hpp"
+
+namespace vgpu::cudart {
+
+struct Binary;
+
+// The driver's function for a host stub's address or for a handle that cudaGetKernel gave.
+// cudaErrorInvalidDeviceFunction where nothing of that kind is registered or no library named by VGPU_KERNELS has a
+// twin. `owner` is null for a handle.
+cudaError_t find_kernel(const void* stub, CUfunction& function, Binary*& owner);
+
+// Sets a binary's variables up on a device, as loading its module into the device's context does. A twin library may
+// define `extern "C" void vgpu_variable_<name>(int device, void* address, size_t bytes)`: it is called once per device
+// with the address at which a twin reaches the variable, to put in its initial value and to keep the address. Without
+// it the variable starts as zeros: initial values that nvcc put into the device code are not read.
+cudaError_t load_variables(Binary& binary, int device);
+
+struct VariablePlace {
+    CUdeviceptr address = 0;
+    size_t bytes = 0;
+};
+// Where a variable lives on this thread's device. Needs a context. cudaErrorInvalidSymbol for an address that is no
+// registered variable.
+cudaError_t find_variable(const void* symbol, VariablePlace& place);
+
+// After a device was reset its variables are gone, and come anew on next use.
+void forget_device(int device);
+
+}  // namespace vgpu::cudart
+
+#endif

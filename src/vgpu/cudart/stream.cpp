@@ -1,0 +1,131 @@
+// Streams and host functions.
+#include "stream.hpp"
+
+#include <memory>
+#include <utility>
+
+using namespace vgpu::cudart;
+
+namespace {
+
+// cudaStreamAddCallback's function takes a cudaError_t where the driver's takes a CUresult.
+struct Callback {
+    cudaStreamCallback_t function;
+    void* data;
+};
+
+void CUDA_CB run_callback(CUstream stream, CUresult status, void* packed) {
+    const std::unique_ptr<Callback> callback(static_cast<Callback*>(packed));
+    callback->function(stream, runtime_error(status), callback->data);
+}
+
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+
+}  // namespace
+
+namespace vgpu::cudart {
+
+cudaError_t capture_status(const char* function, cudaStream_t stream, cudaStreamCaptureStatus* status,
+                           unsigned long long*) {
+    return api(function, Needs::kContext, [&]() -> cudaError_t {
+        if (status == nullptr)
+            return cudaErrorInvalidValue;
+        unsigned flags = 0;
+        const CUresult valid = cuStreamGetFlags(stream, &flags);
+        if (valid == CUDA_SUCCESS)
+            *status = cudaStreamCaptureStatusNone;
+        return runtime_error(valid);
+    });
+}
+
+}  // namespace vgpu::cudart
+
+VGPU_CUDART_API cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+    return api("cudaStreamCreate", Needs::kContext, [&] { return cuStreamCreate(stream, CU_STREAM_DEFAULT); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+    return api("cudaStreamCreateWithFlags", Needs::kContext, [&] { return cuStreamCreate(stream, flags); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+    return api("cudaStreamCreateWithPriority", Needs::kContext,
+               [&] { return cuStreamCreateWithPriority(stream, flags, priority); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    return api("cudaStreamDestroy", Needs::kContext, [&] { return cuStreamDestroy(stream); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    return api("cudaStreamQuery", Needs::kContext, [&] { return cuStreamQuery(stream); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    return api("cudaStreamSynchronize", Needs::kContext, [&] { return cuStreamSynchronize(stream); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+    return api_on_stream("cudaStreamWaitEvent", stream, [&] { return cuStreamWaitEvent(stream, event, flags); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+    return api("cudaStreamGetPriority", Needs::kContext, [&] { return cuStreamGetPriority(stream, priority); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
+    return api("cudaStreamGetFlags", Needs::kContext, [&] { return cuStreamGetFlags(stream, flags); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
+    return api("cudaStreamGetId", Needs::kContext, [&] { return cuStreamGetId(stream, id); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
+    return api("cudaStreamGetDevice", Needs::kContext, [&]() -> cudaError_t {
+        if (device == nullptr)
+            return cudaErrorInvalidValue;
+        CUdevice handle = 0;
+        const CUresult result = cuStreamGetDevice(stream, &handle);
+        if (result == CUDA_SUCCESS)
+            *device = handle;
+        return runtime_error(result);
+    });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void* data,
+                                                  unsigned flags) {
+    return api_on_stream("cudaStreamAddCallback", stream, [&]() -> cudaError_t {
+        if (function == nullptr)
+            return cudaErrorInvalidValue;
+        auto packed = std::make_unique<Callback>(Callback{function, data});
+        const CUresult result = cuStreamAddCallback(stream, run_callback, packed.get(), flags);
+        if (result == CUDA_SUCCESS)
+            packed.release();  // run_callback owns it now
+        return runtime_error(result);
+    });
+}
+
+VGPU_CUDART_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+    return api_on_stream("cudaLaunchHostFunc", stream, [&] { return cuLaunchHostFunc(stream, function, data); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, size_t bytes, unsigned flags) {
+    return api_on_stream("cudaStreamAttachMemAsync", stream,
+                         [&] { return cuStreamAttachMemAsync(stream, device_address(pointer), bytes, flags); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+    return capture_status("cudaStreamIsCapturing", stream, status, nullptr);
+}
+
+// Libraries set this around calls that a capture would forbid. It is the thread's own state, so it is kept although
+// nothing can be captured.
+VGPU_CUDART_API cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+    return api("cudaThreadExchangeStreamCaptureMode", Needs::kNothing, [&]() -> cudaError_t {
+        if (mode == nullptr || *mode < cudaStreamCaptureModeGlobal || *mode > cudaStreamCaptureModeRelaxed)
+            return cudaErrorInvalidValue;
+        std::swap(*mode, capture_mode);
+        return cudaSuccess;
+    });
+}

@@ -1,0 +1,16 @@
+// What the two CUDA versions ask about capture, in one form. Only abi12.cpp and abi13.cpp call it.
+#ifndef SWITCHYARD_VGPU_CUDART_STREAM_HPP
+#define SWITCHYARD_VGPU_CUDART_STREAM_HPP
+
+#include "runtime.hpp"
+
+namespace vgpu::cudart {
+
+// A valid stream is never being captured, since no capture can begin. `id` may be null and is written only during a
+// capture.
+cudaError_t capture_status(const char* function, cudaStream_t stream, cudaStreamCaptureStatus* status,
+                           unsigned long long* id);
+
+}  // namespace vgpu::cudart
+
+#endif
