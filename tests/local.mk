@@ -20,3 +20,26 @@ RELINKED_LINK = $(AM_LDFLAGS) -no-install
 .PHONY: check-unit check-mpi check-vgpu check-build check-cli
 check-unit check-mpi check-vgpu check-build check-cli:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(filter tests/$(@:check-%=%)/%,$(TESTS))'
+
+build_tests = tests/build/exports.test tests/build/inert.test tests/build/install.test tests/build/configure.test \
+    tests/build/scripts.test
+TESTS += $(build_tests)
+EXTRA_DIST += $(build_tests)
+
+# Several hosts on one machine: tests/multihost/README.md.
+multihost_scripts = tests/multihost/link.sh tests/multihost/mpirun.sh tests/multihost/netns-down.sh \
+    tests/multihost/netns-up.sh tests/multihost/node-exec.sh tests/multihost/rsh-agent.sh tests/multihost/with-cluster
+dist_noinst_SCRIPTS += $(multihost_scripts)
+EXTRA_DIST += tests/multihost/README.md tests/multihost/common.sh tests/multihost/netwire.c tests/multihost/probe.c \
+    tests/multihost/reach.test
+TESTS += tests/multihost/reach.test
+
+# Needs a git clone. make tidy takes a while; TIDY_FILES names less than everything.
+dist_noinst_SCRIPTS += tests/format
+TIDY_FILES = $(filter %.cpp,$(libswy_la_SOURCES) $(libswitchyard_la_SOURCES))
+.PHONY: format-check tidy
+format-check:
+	$(top_srcdir)/tests/format
+tidy:
+	clang-tidy --quiet $(addprefix $(top_srcdir)/,$(TIDY_FILES)) -- $(DEFS) $(DEFAULT_INCLUDES) $(libswy_la_CPPFLAGS) \
+	    -I$(top_builddir)/src $(AM_CXXFLAGS)
