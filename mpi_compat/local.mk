@@ -1,1 +1,52 @@
-# The doors. Sources made by the generator go to nodist_libswitchyard_la_SOURCES and BUILT_SOURCES.
+# The doors: what is written by hand here, what generate.py writes from the table of calls, and the coverage page.
+# Generated sources lie in mpi_compat/ of the build folder, generated headers in its src/.
+CALL_TABLE = $(top_srcdir)/mpi_compat/calls/collective.txt $(top_srcdir)/mpi_compat/calls/collective_persistent.txt \
+    $(top_srcdir)/mpi_compat/calls/communicators.txt $(top_srcdir)/mpi_compat/calls/datatypes.txt \
+    $(top_srcdir)/mpi_compat/calls/environment.txt $(top_srcdir)/mpi_compat/calls/files.txt \
+    $(top_srcdir)/mpi_compat/calls/languages.txt $(top_srcdir)/mpi_compat/calls/neighborhood.txt \
+    $(top_srcdir)/mpi_compat/calls/one_sided.txt $(top_srcdir)/mpi_compat/calls/point_to_point.txt
+GENERATOR = $(top_srcdir)/mpi_compat/generate.py $(top_srcdir)/mpi_compat/calls.py \
+    $(top_srcdir)/mpi_compat/write_headers.py $(top_srcdir)/mpi_compat/write_doors.py \
+    $(top_srcdir)/mpi_compat/write_coverage.py
+EXTRA_DIST += $(CALL_TABLE) $(GENERATOR) mpi_compat/calls/README.md
+
+GENERATED_DOORS = \
+    mpi_compat/doors_collective.cpp \
+    mpi_compat/doors_file.cpp \
+    mpi_compat/doors_neighborhood.cpp \
+    mpi_compat/doors_nonblocking.cpp \
+    mpi_compat/doors_nonblocking_collective.cpp \
+    mpi_compat/doors_nonblocking_file.cpp \
+    mpi_compat/doors_nonblocking_neighborhood.cpp \
+    mpi_compat/doors_one_sided.cpp \
+    mpi_compat/doors_pack.cpp \
+    mpi_compat/doors_persistent.cpp \
+    mpi_compat/doors_persistent_collective.cpp \
+    mpi_compat/doors_persistent_collective_extension.cpp \
+    mpi_compat/doors_persistent_neighborhood.cpp \
+    mpi_compat/doors_probe.cpp \
+    mpi_compat/doors_reduction.cpp \
+    mpi_compat/doors_send_receive.cpp \
+    mpi_compat/doors_startup.cpp \
+    mpi_compat/doors_windows.cpp
+GENERATED = $(GENERATED_DOORS) mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
+
+libswitchyard_la_SOURCES += mpi_compat/door.hpp mpi_compat/lifecycle.cpp
+nodist_libswitchyard_la_SOURCES += $(GENERATED_DOORS)
+libswy_la_SOURCES += mpi_compat/resolve.cpp mpi_compat/resolve.hpp
+nodist_libswy_la_SOURCES += mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
+
+mpi_compat/generated.stamp: $(GENERATOR) $(CALL_TABLE) mpi_compat/available.txt
+	@$(MKDIR_P) mpi_compat src
+	$(AM_V_GEN)$(PYTHON3) $(top_srcdir)/mpi_compat/generate.py --available mpi_compat/available.txt \
+	    --headers src --sources mpi_compat && touch $@
+# Files whose text did not change keep their time, so that a new row recompiles its family alone. A lost file is made again.
+$(GENERATED): mpi_compat/generated.stamp
+	@test -f $@ || { rm -f mpi_compat/generated.stamp; $(MAKE) $(AM_MAKEFLAGS) mpi_compat/generated.stamp; }
+BUILT_SOURCES += $(GENERATED)
+CLEANFILES += $(GENERATED) mpi_compat/generated.stamp
+
+# What is documented in the repository; run after a change of the table.
+.PHONY: coverage-page
+coverage-page:
+	$(PYTHON3) $(top_srcdir)/mpi_compat/generate.py --coverage $(top_srcdir)/docs/coverage.md

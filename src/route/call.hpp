@@ -24,9 +24,10 @@ enum class Access : std::uint8_t {
 enum class Shape : std::uint8_t {
     kOne,           // count elements of type at address
     kRanks,         // ranks x count elements of type, one block after the other
+    kRanksLocal,    // the same with the own group's ranks, on an intercommunicator too (MPI_Reduce_scatter_block)
     kRanksVector,   // block r: counts[r] elements of type at address + displs[r] * extent(type)
     kRanksBytes,    // block r: counts[r] elements of types[r] at address + displs[r] bytes (MPI_Alltoallw)
-    kRanksSum,      // sum of counts[0..ranks) elements of type (the send buffer of MPI_Reduce_scatter)
+    kRanksSum,      // sum of counts[0..ranks) elements of type, own group (the send buffer of MPI_Reduce_scatter)
     kRanksOwn,      // counts[own rank] elements of type (the receive buffer of MPI_Reduce_scatter)
     kSources,       // as kRanks, with the in-neighbours of the process topology for ranks; kSources... are receive buffers,
     kSourcesVector, // as kRanksVector

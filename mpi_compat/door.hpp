@@ -1,0 +1,15 @@
+// What the generated doors stand on. Included by them alone.
+#pragma once
+
+#include <mpi.h>
+
+#include "call_ids.hpp"
+#include "real.hpp"
+#include "route/call.hpp"
+#include "route/gate.hpp"
+#include "route/route.hpp"
+
+#define SWY_EXPORT __attribute__((visibility("default")))
+
+// The profiling name is the same function: Open MPI's Fortran bindings call PMPI_X, and profiling tools do.
+#define SWY_PAIR(name) extern "C" SWY_EXPORT decltype(name) P##name __attribute__((alias(#name)));

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Writes, from the table of calls (calls/*.txt), what is not written by hand. The build runs it; by hand:
+
+  python3 mpi_compat/generate.py --available AVAILABLE --headers DIR --sources DIR
+      headers: call_ids.hpp (ids, names and facts of calls), real.hpp (the real MPI functions)
+      sources: real.cpp, doors_FAMILY.cpp
+      AVAILABLE lists the symbols that the MPI at hand exports, one a line; functions that are not in MPI 3.1 get doors
+      only where it has them. Without --available: MPI 3.1 alone.
+  python3 mpi_compat/generate.py --coverage docs/coverage.md     every function and what happens to a device buffer in it
+  python3 mpi_compat/generate.py --list optional|files|doors     names, one a line: functions from outside MPI 3.1,
+                                                                 files written to --sources, doors of the MPI at hand
+
+Needs Python 3.9 and its standard library. Files whose content has not changed are not touched.
+"""
+
+import argparse
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True  # the source folder may be read-only, and is not ours to fill
+
+import calls  # noqa: E402
+import write_coverage  # noqa: E402
+import write_doors  # noqa: E402
+import write_headers  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", default=HERE / "calls", help="the table's folder")
+    parser.add_argument("--available", help="symbols of the MPI at hand")
+    parser.add_argument("--headers", help="folder for headers")
+    parser.add_argument("--sources", help="folder for sources")
+    parser.add_argument("--coverage", help="file for the coverage page")
+    parser.add_argument("--list", choices=("optional", "files", "doors"))
+    options = parser.parse_args()
+    try:
+        rows = calls.read(options.calls)
+    except calls.TableError as error:
+        sys.exit(f"{options.calls}: {error}")
+    present = [r for r in rows if is_present(r, available(options.available))]
+    families = calls.families(options.calls)
+    if options.headers:
+        write(options.headers, {"call_ids.hpp": write_headers.call_ids(rows, families),
+                                "real.hpp": write_headers.real_header(present)})
+    if options.sources:
+        write(options.sources, {"real.cpp": write_headers.real_source(present)})
+        write(options.sources, write_doors.files(rows, present, families))
+    if options.coverage:
+        path = pathlib.Path(options.coverage)
+        write(path.parent, {path.name: write_coverage.page(rows, families)})
+    if options.list:
+        print("\n".join(listed(options.list, rows, present, families)))
+
+
+def listed(what, rows, present, families):
+    if what == "optional":
+        return [r.name for r in rows if r.optional]
+    if what == "files":
+        return ["real.cpp", *write_doors.files(rows, present, families)]
+    return [r.name for r in present if r.has_door or r.has("by-hand")]
+
+
+def available(path):
+    return set(pathlib.Path(path).read_text().split()) if path else set()
+
+
+def is_present(row, symbols):
+    """A function that has only its profiling name is not one a program can call; both names, or the only one there is."""
+    return not row.optional or row.name in symbols
+
+
+def write(folder, files):
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        path = folder / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

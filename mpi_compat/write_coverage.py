@@ -1,0 +1,39 @@
+"""The coverage page: every function, its class, and what happens to a device buffer in it."""
+
+MEANINGS = {
+    "routed": "NCCL where the ranks agree on it, else staged",
+    "staged": "staged through host memory",
+    "refused": "MPI error \"not yet on device memory\"",
+    "unread": "only the address is used",
+    "": "",
+}
+
+
+def page(rows, families):
+    parts = ["""# Coverage: MPI's functions and device buffers
+
+Made from `mpi_compat/calls` by `make coverage-page`. A function that carries no buffer needs no door: it is the MPI library's own.
+Functions that are not in MPI 3.1 have doors where the MPI beneath has the function.
+""", summary(rows)]
+    for family, title in families.items():
+        inside = [r for r in rows if r.family == family]
+        parts.append(f"## {title[0].upper()}{title[1:]}\n\n| function | defined in | class | blocking | device buffer |\n"
+                     "| --- | --- | --- | --- | --- |\n" + "\n".join(line(r) for r in inside) + "\n")
+    return "\n".join(parts)
+
+
+def line(row):
+    where = f"{row.document} {row.section}".strip()
+    kinds = ", ".join(k for k in row.kinds if k != "none") or "-"
+    if row.has("removed"):
+        kinds += " (removed from MPI)"
+    return f"| {row.name} | {where} | {kinds} | {'yes' if row.has('blocking') else ''} | {MEANINGS[row.treatment]} |"
+
+
+def summary(rows):
+    lines = ["| device buffers are | functions |", "| --- | --- |"]
+    for treatment, meaning in MEANINGS.items():
+        if treatment:
+            lines.append(f"| {meaning} | {sum(r.treatment == treatment for r in rows)} |")
+    lines.append(f"| not there: the function carries none | {sum(not r.treatment for r in rows)} |")
+    return "\n".join(lines) + "\n"

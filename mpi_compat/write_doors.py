@@ -1,0 +1,133 @@
+"""The doors, a file a family: each describes its call and hands it to the router."""
+
+from write_headers import WARNING, call_id, real_name
+
+SHAPES = {
+    "one": "kOne", "bytes": "kOne", "sum": "kRanksSum", "own": "kRanksOwn", "address": "kAddress", "local": "kRanksLocal",
+    "ranks": "kRanks", "ranks_vector": "kRanksVector", "ranks_bytes": "kRanksBytes",
+    "sources": "kSources", "sources_vector": "kSourcesVector", "sources_bytes": "kSourcesBytes",
+    "targets": "kTargets", "targets_vector": "kTargetsVector", "targets_bytes": "kTargetsBytes",
+}
+ACCESSES = {"in": "kIn", "out": "kOut", "inout": "kInOut"}
+
+# Layouts with a count and a type that a carrier may replace, where the call has them for this buffer alone.
+SCALAR_SHAPES = ("one", "ranks", "local", "sources", "targets")
+
+
+def files(rows, present, families):
+    """File name -> text. A family whose functions this MPI lacks still has its file: the list of files is the same for all."""
+    found = {}
+    for family, title in families.items():
+        if any(r.family == family and r.has_door for r in rows):
+            doors = [r for r in present if r.family == family and r.has_door]
+            found[f"doors_{family}.cpp"] = file(title, doors)
+    return found
+
+
+def file(title, rows):
+    doors = "\n".join(door(r) for r in rows)
+    return f"""{WARNING}// Doors: {title}.
+#include "mpi_compat/door.hpp"
+
+using namespace swy;
+
+{doors}"""
+
+
+def door(row):
+    real = f"real::{real_name(row.name)}("
+    head = fill(f'extern "C" SWY_EXPORT {row.result} {row.name}(', [a.declaration() for a in row.arguments], ") {", 4)
+    straight = fill(f"        return {real}", [a.name for a in row.arguments], ");", 12)
+    return f"""{head}
+    if (gate::closed()) [[likely]]
+{straight}
+{operands(row)}{fill("    const Call call{", call_fields(row), "};", 8)}
+    return route::take(call, [=]({'const Operand* use' if row.buffers else 'const Operand*'}) {{
+{fill(f"        return {real}", forwarded(row), ");", 12)}
+    }});
+}}
+SWY_PAIR({row.name})
+"""
+
+
+def fill(start, items, end, indent):
+    """start, the items with commas between, end; in lines of 120 columns, broken between items."""
+    lines = [start]
+    for i, item in enumerate(items):
+        last = i == len(items) - 1
+        text = item + (end if last else ",")
+        space = " " if i and not lines[-1].isspace() else ""
+        if len(lines[-1]) + len(space) + len(text) > 120:
+            lines.append(" " * indent + text)
+        else:
+            lines[-1] += space + text
+    return "\n".join(lines)
+
+
+def operands(row):
+    if not row.buffers:
+        return ""
+    described = ",\n".join(fill("        {", operand_fields(row, b), "}", 9) for b in row.buffers)
+    return f"    const Operand operands[] = {{\n{described},\n    }};\n"
+
+
+def operand_fields(row, buffer):
+    in_place = row.in_place if row.in_place and row.in_place.target == buffer.name else None
+    argument = row.argument(buffer.name)
+    address = f"const_cast<void*>({buffer.name})" if argument.type.startswith("const") else buffer.name
+    fields = [f".address = {address}"]
+    vector = "_" in buffer.shape or buffer.shape in ("sum", "own")
+    large = vector and "MPI_Count" in row.argument(buffer.count).type
+    if buffer.shape != "address" and not vector:
+        fields.append(f".count = {f'MPI_Count{{{buffer.count}}} * {buffer.times}' if buffer.times else buffer.count}")
+    if buffer.shape == "bytes":
+        fields.append(".type = MPI_BYTE")
+    elif buffer.type and not buffer.shape.endswith("_bytes"):
+        fields.append(f".type = {buffer.type}")
+    access = f"Access::{ACCESSES[buffer.access]}"
+    if in_place:
+        access = f"{in_place.sentinel} == MPI_IN_PLACE ? Access::kInOut : {access}"
+    fields.append(f".access = {access}")
+    fields.append(f".shape = {shape(row, buffer, in_place) if not large else 'Shape::kAddress'}")
+    if buffer.at_root:
+        fields.append(".at = At::kRoot")
+    if vector and not large:
+        fields.append(f".counts = {buffer.count}")
+        if buffer.displs:
+            offsets = "MPI_Aint" in row.argument(buffer.displs).type
+            fields.append(f".{'offsets' if offsets else 'displs'} = {buffer.displs}")
+        if buffer.shape.endswith("_bytes"):
+            fields.append(f".types = {buffer.type}")
+    return fields
+
+
+def shape(row, buffer, in_place):
+    name = f"Shape::{SHAPES[buffer.shape]}"
+    if in_place and in_place.as_sentinel:
+        other = next(b for b in row.buffers if b.name == in_place.sentinel)
+        return f"{in_place.sentinel} == MPI_IN_PLACE ? Shape::{SHAPES[other.shape]} : {name}"
+    return name
+
+
+def call_fields(row):
+    fields = [f".id = CallId::{call_id(row.name)}"]
+    fields.append(f".owner = Owner({row.owner().name})" if row.owner() else ".owner = Owner()")
+    fields.append(".operands = operands" if row.buffers else ".operands = {}")
+    if row.op():
+        fields.append(f".op = {row.op().name}")
+    if row.root():
+        fields.append(f".root = {row.root().name}")
+    return fields
+
+
+def forwarded(row):
+    """The real call's arguments: the program's, but for what a carrier may have replaced."""
+    replaced = {}
+    for i, buffer in enumerate(row.buffers):
+        replaced[buffer.name] = f"use[{i}].address"
+        alone = sum(b.count == buffer.count or b.type == buffer.type for b in row.buffers) == 1
+        if buffer.shape in SCALAR_SHAPES and alone and not buffer.times:
+            count = row.argument(buffer.count).type
+            replaced[buffer.count] = f"use[{i}].count" if count == "MPI_Count" else f"static_cast<{count}>(use[{i}].count)"
+            replaced[buffer.type] = f"use[{i}].type"
+    return [replaced.get(a.name, a.name) for a in row.arguments]

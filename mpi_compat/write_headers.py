@@ -1,0 +1,136 @@
+"""call_ids.hpp, real.hpp and real.cpp from the table's rows."""
+
+WARNING = "// Made by mpi_compat/generate.py from mpi_compat/calls: do not edit.\n"
+
+
+def call_id(name):
+    """MPI_Reduce_scatter_block -> kReduceScatterBlock; MPIX_Bcast_init -> kXBcastInit."""
+    prefix, rest = name.split("_", 1)
+    return "k" + ("X" if prefix == "MPIX" else "") + "".join(w[:1].upper() + w[1:] for w in rest.split("_"))
+
+
+def family_id(family):
+    return "k" + "".join(w.capitalize() for w in family.split("_"))
+
+
+def real_name(name):
+    """MPI_Send -> Send; MPIX_Bcast_init -> XBcast_init."""
+    prefix, rest = name.split("_", 1)
+    return ("X" if prefix == "MPIX" else "") + rest
+
+
+def treatment_id(row):
+    return "k" + (row.treatment or "none").capitalize()
+
+
+def call_ids(rows, families):
+    rows = [r for r in rows if r.has_id]
+    used = [f for f in families if any(r.family == f for r in rows)]
+    ids = "\n".join(f"    {call_id(r.name)}," for r in rows)
+    facts = "\n".join(f'    {{"{r.name}", Treatment::{treatment_id(r)}, Family::{family_id(r.family)}, '
+                      f'{"true" if r.has("blocking") else "false"}}},' for r in rows)
+    kinds = "\n".join(f"    {family_id(f)}," for f in used)
+    names = "\n".join(f'    "{families[f]}",' for f in used)
+    return f"""{WARNING}// The calls that Switchyard knows by name: those that carry buffers, those that handle requests or communicators, and those of
+// the library's own start and end. The numbers are the same whatever the MPI at hand has. Anybody may use this.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace swy {{
+
+enum class CallId : std::uint16_t {{
+{ids}
+}};
+inline constexpr int kCallIds = {len(rows)};
+
+// What happens to a device buffer.
+enum class Treatment : std::uint8_t {{
+    kNone,     // the call has no buffers
+    kRouted,   // NCCL where the ranks agree on it, else staged
+    kStaged,   // host copy, the real call, copy back
+    kRefused,  // an error that says "not yet on device memory"
+    kUnread,   // the address is only a number in this call
+}};
+
+enum class Family : std::uint8_t {{
+{kinds}
+}};
+inline constexpr int kFamilies = {len(used)};
+
+struct CallFacts {{
+    std::string_view name;
+    Treatment treatment;
+    Family family;
+    bool blocking;
+}};
+
+inline constexpr std::array<CallFacts, kCallIds> kCallFacts{{{{
+{facts}
+}}}};
+
+inline constexpr std::array<std::string_view, kFamilies> kFamilyNames{{{{
+{names}
+}}}};
+
+constexpr const CallFacts& facts(CallId id) {{ return kCallFacts[static_cast<std::size_t>(id)]; }}
+constexpr std::string_view name(CallId id) {{ return facts(id).name; }}  // "MPI_Send"
+constexpr std::string_view name(Family family) {{ return kFamilyNames[static_cast<std::size_t>(family)]; }}
+constexpr Treatment treatment(CallId id) {{ return facts(id).treatment; }}
+constexpr Family family(CallId id) {{ return facts(id).family; }}
+constexpr bool blocking(CallId id) {{ return facts(id).blocking; }}
+
+}}  // namespace swy
+"""
+
+
+def callable_rows(present):
+    return [r for r in present if not (r.has("macro") or r.has("variadic") or r.has("removed"))]
+
+
+def pointer(row, name):
+    arguments = ", ".join(a.anonymous() for a in row.arguments) or "void"
+    return f"{row.result} (*{name})({arguments})"
+
+
+def real_header(present):
+    lines = "\n".join(f"extern {pointer(r, real_name(r.name))};" for r in callable_rows(present))
+    return f"""{WARNING}// The real MPI functions: real::Send is MPI_Send as the MPI beneath has it (MPIX_X is real::XX). All of Switchyard calls MPI through
+// these and by no other name, so that it neither meets its own doors nor shows up in a profiling tool. Each is a pointer that finds its
+// function at its first call.
+#pragma once
+
+#include <mpi.h>
+
+#pragma GCC visibility push(hidden)
+namespace swy::real {{
+
+{lines}
+
+}}  // namespace swy::real
+#pragma GCC visibility pop
+"""
+
+
+def real_source(present):
+    rows = callable_rows(present)
+    names = "\n".join(f'    "P{r.name}",' for r in rows)
+    lines = "\n".join(f"{pointer(r, real_name(r.name))} = First<&{real_name(r.name)}, {i}>::call;"
+                      for i, r in enumerate(rows))
+    return f"""{WARNING}#include "real.hpp"
+
+#include "mpi_compat/resolve.hpp"
+
+namespace swy::real {{
+
+constinit const char* const kNames[] = {{
+{names}
+}};
+
+{lines}
+
+}}  // namespace swy::real
+"""
