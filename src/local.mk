@@ -16,4 +16,3 @@ libswitchyard_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(SWY_VERSION_INFO) -no-u
 libswitchyard_la_DEPENDENCIES = libswy.la src/switchyard.map
 EXTRA_DIST += src/switchyard.map
 
-# One line a file, sorted; headers too, so that `make dist` has them.

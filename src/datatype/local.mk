@@ -1,0 +1,1 @@
+# Sources: libswy_la_SOURCES += src/datatype/FILE.cpp src/datatype/FILE.hpp

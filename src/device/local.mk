@@ -1,0 +1,1 @@
+# Sources: libswy_la_SOURCES += src/device/FILE.cpp src/device/FILE.hpp

@@ -1,0 +1,1 @@
+# Sources: libswy_la_SOURCES += src/request/FILE.cpp src/request/FILE.hpp

@@ -1,0 +1,1 @@
+# Sources: libswy_la_SOURCES += src/route/FILE.cpp src/route/FILE.hpp
