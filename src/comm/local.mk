@@ -1,1 +1,6 @@
-# Sources: libswy_la_SOURCES += src/comm/FILE.cpp src/comm/FILE.hpp
+# What Switchyard knows of a communicator.
+libswy_la_SOURCES += \
+    src/comm/establish.cpp \
+    src/comm/establish.hpp \
+    src/comm/state.cpp \
+    src/comm/state.hpp

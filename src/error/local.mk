@@ -1,1 +1,4 @@
-# Sources: libswy_la_SOURCES += src/error/FILE.cpp src/error/FILE.hpp
+# MPI errors of Switchyard's own.
+libswy_la_SOURCES += \
+    src/error/error.cpp \
+    src/error/error.hpp

@@ -1,1 +1,4 @@
-# Sources: libswy_la_SOURCES += src/request/FILE.cpp src/request/FILE.hpp
+# Waiting with progress.
+libswy_la_SOURCES += \
+    src/request/wait.cpp \
+    src/request/wait.hpp

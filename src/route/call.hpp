@@ -19,23 +19,24 @@ enum class Access : std::uint8_t {
     kInOut,  // both: MPI_Bcast, MPI_Sendrecv_replace
 };
 
-// How many blocks of elements an operand has and where they lie. "Ranks" are those of the communicator's group, of the remote group on an
-// intercommunicator (MPI 4.0 section 6.2.2: the counts and displacements of vector forms have one entry a rank).
+// How many blocks of elements an operand has and where they lie. "Ranks" are those of the communicator's group, of the
+// remote group on an intercommunicator (MPI 4.0 section 6.2.2: the counts and displacements of vector forms have one
+// entry a rank).
 enum class Shape : std::uint8_t {
-    kOne,           // count elements of type at address
-    kRanks,         // ranks x count elements of type, one block after the other
-    kRanksLocal,    // the same with the own group's ranks, on an intercommunicator too (MPI_Reduce_scatter_block)
-    kRanksVector,   // block r: counts[r] elements of type at address + displs[r] * extent(type)
-    kRanksBytes,    // block r: counts[r] elements of types[r] at address + displs[r] bytes (MPI_Alltoallw)
-    kRanksSum,      // sum of counts[0..ranks) elements of type, own group (the send buffer of MPI_Reduce_scatter)
-    kRanksOwn,      // counts[own rank] elements of type (the receive buffer of MPI_Reduce_scatter)
-    kSources,       // as kRanks, with the in-neighbours of the process topology for ranks; kSources... are receive buffers,
-    kSourcesVector, // as kRanksVector
-    kSourcesBytes,  // as kRanksBytes, with offsets (MPI_Aint) for displs (MPI_Neighbor_alltoallw)
-    kTargets,       // the same with the out-neighbours: send buffers
+    kOne,          // count elements of type at address
+    kRanks,        // ranks x count elements of type, one block after the other
+    kRanksLocal,   // the same with the own group's ranks, on an intercommunicator too (MPI_Reduce_scatter_block)
+    kRanksVector,  // block r: counts[r] elements of type at address + displs[r] * extent(type)
+    kRanksBytes,   // block r: counts[r] elements of types[r] at address + displs[r] bytes (MPI_Alltoallw)
+    kRanksSum,     // sum of counts[0..ranks) elements of type, own group (the send buffer of MPI_Reduce_scatter)
+    kRanksOwn,     // counts[own rank] elements of type (the receive buffer of MPI_Reduce_scatter)
+    kSources,  // as kRanks, with the in-neighbours of the process topology for ranks; kSources... are receive buffers,
+    kSourcesVector,  // as kRanksVector
+    kSourcesBytes,   // as kRanksBytes, with offsets (MPI_Aint) for displs (MPI_Neighbor_alltoallw)
+    kTargets,        // the same with the out-neighbours: send buffers
     kTargetsVector,
     kTargetsBytes,
-    kAddress,       // an address whose length the call does not say (MPI_Win_create's is count bytes: kOne with MPI_BYTE)
+    kAddress,  // an address whose length the call does not say (MPI_Win_create's is count bytes: kOne with MPI_BYTE)
 };
 
 // When the operand is significant at all (MPI 4.0 chapter 6, "significant only at root").
@@ -68,6 +69,12 @@ struct Owner {
     explicit Owner(MPI_File f) : kind(Kind::kFile), file(f) {}
 };
 
+// A large-count form (MPI_Bcast_c) and its plain one may meet in one collective: the plain one stands for both. The
+// table of calls puts the one right behind the other.
+constexpr CallId plain(CallId id) {
+    return name(id).ends_with("_c") ? static_cast<CallId>(static_cast<std::uint16_t>(id) - 1) : id;
+}
+
 struct Call {
     CallId id;
     Owner owner;
@@ -76,13 +83,14 @@ struct Call {
     int root = MPI_PROC_NULL;  // root, or the peer of a point-to-point call
 };
 
-// The real MPI function behind a call, given the operands to use in place of the program's (same number, same order; only address, count and
-// type are looked at, and count and type only where the call has arguments of its own for that operand). Does not own what it refers to.
+// The real MPI function behind a call, given the operands to use in place of the program's (same number, same order;
+// only address, count and type are looked at, and count and type only where the call has arguments of its own for that
+// operand). Does not own what it refers to.
 class Real {
   public:
     template <typename F>
-        requires(!std::is_same_v<std::remove_cvref_t<F>, Real>)
-    Real(F&& function)  // NOLINT(bugprone-forwarding-reference-overload): constrained above
+    requires(!std::is_same_v<std::remove_cvref_t<F>, Real>)
+        Real(F&& function)  // NOLINT(bugprone-forwarding-reference-overload): constrained above
         : object_(const_cast<void*>(static_cast<const void*>(&function))),
           call_([](void* object, const Operand* operands) -> int {
               return (*static_cast<std::remove_reference_t<F>*>(object))(operands);

@@ -1,1 +1,16 @@
-# Sources: libswy_la_SOURCES += src/route/FILE.cpp src/route/FILE.hpp
+# Which carrier takes a call; what happens at MPI_Init and MPI_Finalize.
+libswy_la_SOURCES += \
+    src/route/agreement.cpp \
+    src/route/agreement.hpp \
+    src/route/call.hpp \
+    src/route/depth.hpp \
+    src/route/gate.hpp \
+    src/route/job.hpp \
+    src/route/lifecycle.cpp \
+    src/route/lifecycle.hpp \
+    src/route/operands.cpp \
+    src/route/operands.hpp \
+    src/route/reason.cpp \
+    src/route/reason.hpp \
+    src/route/route.hpp \
+    src/route/take.cpp

@@ -12,4 +12,8 @@ namespace swy::carrier::staged {
 // between device and host in both directions.
 int run(const Call& call, Real real, std::size_t* bytes = nullptr);
 
+// Does `operand`, one of the call's, have data on a device here? False where MPI ignores the operand on this rank (MPI_IN_PLACE, not significant,
+// no elements, MPI_PROC_NULL). The router asks this for every operand that is not simply a block of a predefined type.
+bool touches_device(const Call& call, const Operand& operand);
+
 }  // namespace swy::carrier::staged

@@ -1,0 +1,235 @@
+#include "carrier/nccl/collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "carrier/nccl/library.hpp"
+#include "carrier/nccl/mapping.hpp"
+#include "datatype/layout.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::carrier::nccl {
+namespace {
+
+struct Launch {
+    const Work& work;
+    Communicator& communicator;
+    const Entries& nccl;
+
+    ncclDataType_t type() const { return static_cast<ncclDataType_t>(work.type); }
+    ncclRedOp_t op() const { return static_cast<ncclRedOp_t>(work.op); }
+    cudaStream_t stream() const { return communicator.lane().stream(); }
+};
+
+ncclResult_t allreduce(const Launch& l) {
+    return l.nccl.AllReduce(l.work.send, l.work.recv, l.work.count, l.type(), l.op(), l.communicator.handle(),
+                            l.stream());
+}
+
+ncclResult_t reduce(const Launch& l) {
+    return l.nccl.Reduce(l.work.send, l.work.recv, l.work.count, l.type(), l.op(), l.work.root, l.communicator.handle(),
+                         l.stream());
+}
+
+ncclResult_t bcast(const Launch& l) {
+    return l.nccl.Broadcast(l.work.recv, l.work.recv, l.work.count, l.type(), l.work.root, l.communicator.handle(),
+                            l.stream());
+}
+
+ncclResult_t allgather(const Launch& l) {
+    const auto* own =
+        static_cast<const std::byte*>(l.work.recv) + static_cast<std::size_t>(l.communicator.rank()) * l.work.bytes();
+    return l.nccl.AllGather(l.work.in_place ? own : l.work.send, l.work.recv, l.work.count, l.type(),
+                            l.communicator.handle(), l.stream());
+}
+
+ncclResult_t alltoall(const Launch& l) {
+    // In place, all of the receive buffer was copied to the scratch memory first: NCCL has no exchange in place.
+    const auto* send = static_cast<const std::byte*>(l.work.in_place ? l.work.scratch.data() : l.work.send);
+    if (l.nccl.AlltoAll != nullptr)
+        return l.nccl.AlltoAll(send, l.work.recv, l.work.count, l.type(), l.communicator.handle(), l.stream());
+    auto* recv = static_cast<std::byte*>(l.work.recv);
+    ncclResult_t first = l.nccl.GroupStart();
+    auto keep = [&first](ncclResult_t result) {
+        if (first == ncclSuccess && result != ncclInProgress)
+            first = result;
+    };
+    for (int peer = 0; peer < l.communicator.size(); ++peer) {
+        const std::size_t offset = static_cast<std::size_t>(peer) * l.work.bytes();
+        keep(l.nccl.Send(send + offset, l.work.count, l.type(), peer, l.communicator.handle(), l.stream()));
+        keep(l.nccl.Recv(recv + offset, l.work.count, l.type(), peer, l.communicator.handle(), l.stream()));
+    }
+    const ncclResult_t end = l.nccl.GroupEnd();
+    return first == ncclSuccess ? end : first;
+}
+
+ncclResult_t reduce_scatter_block(const Launch& l) {
+    // In place, MPI wants the result at the start of the buffer and the rest of it as it was; NCCL would put it at this
+    // rank's block.
+    void* recv = l.work.in_place ? l.work.scratch.data() : l.work.recv;
+    return l.nccl.ReduceScatter(l.work.send, recv, l.work.count, l.type(), l.op(), l.communicator.handle(), l.stream());
+}
+
+// What distinguishes one collective from another, for prepare() and run().
+struct Row {
+    CallId id;
+    bool reduces;
+    ncclResult_t (*launch)(const Launch&);
+    // Scratch memory of an in-place call, in blocks of count elements: 0, 1, or one a rank.
+    enum : std::uint8_t { kNothing, kOneBlock, kAllBlocks } scratch;
+};
+
+constexpr Row kRows[] = {
+    {CallId::kAllreduce, true, allreduce, Row::kNothing},
+    {CallId::kReduce, true, reduce, Row::kNothing},
+    {CallId::kBcast, false, bcast, Row::kNothing},
+    {CallId::kAllgather, false, allgather, Row::kNothing},
+    {CallId::kAlltoall, false, alltoall, Row::kAllBlocks},
+    {CallId::kReduceScatterBlock, true, reduce_scatter_block, Row::kOneBlock},
+};
+
+const Row* row_of(CallId id) {
+    for (const Row& row : kRows)
+        if (row.id == plain(id))
+            return &row;
+    return nullptr;
+}
+
+// The operands that count on this rank: what is sent and what is received into.
+struct Ends {
+    const Operand* send = nullptr;
+    const Operand* recv = nullptr;
+    bool in_place = false;
+};
+
+Ends ends_of(const Call& call, int rank) {
+    Ends ends;
+    for (const Operand& operand : call.operands) {
+        const bool here = operand.at == At::kAll || (operand.at == At::kRoot) == (rank == call.root);
+        if (!here)
+            continue;
+        if (operand.address == MPI_IN_PLACE) {
+            ends.in_place = true;
+            continue;
+        }
+        (operand.access == Access::kIn ? ends.send : ends.recv) = &operand;
+    }
+    return ends;
+}
+
+// The address of a contiguous operand's first data byte, its location added to what is known; an obstacle otherwise.
+Reason add(const Operand& operand, Work& work, void*& data) {
+    const auto layout = datatype::layout_of(operand.type);
+    if (!layout->contiguous)
+        return Reason::kDerivedType;
+    data = static_cast<std::byte*>(operand.address) + layout->true_lb;
+    const device::Location location = device::locate(data);
+    if (!location.primary)
+        return Reason::kForeignContext;
+    if (work.location.ordinal >= 0 && work.location.ordinal != location.ordinal)
+        return Reason::kSeveralDevices;
+    work.location = location;
+    return Reason::kNone;
+}
+
+Reason map_elements(const Row& row, const Call& call, const Operand& operand, Work& work) {
+    const std::size_t bytes = static_cast<std::size_t>(operand.count) * datatype::size_of(operand.type);
+    if (!row.reduces) {
+        work.type = ncclInt8;
+        work.type_bytes = 1;
+        work.count = bytes;
+        return Reason::kNone;
+    }
+    const Reduction how = reduction(datatype::operator_of(call.op), datatype::element_of(operand.type).element);
+    if (how.obstacle != Reason::kNone)
+        return how.obstacle;
+    work.type = how.type;
+    work.op = how.op;
+    work.type_bytes = how.type_bytes;
+    work.count = static_cast<std::size_t>(operand.count) * how.per_element;
+    return Reason::kNone;
+}
+
+// NCCL forbids that two threads launch on one device at once (NCCL guide, "Thread safety").
+std::mutex launch_mutex;
+
+std::string failed(const char* step, device::Result result) {
+    return result == 0 ? std::string{} : fmt::format("{}: {}", step, device::describe(result));
+}
+
+std::string before_launch(const Work& work, Communicator& communicator) {
+    device::Lane& lane = communicator.lane();
+    std::string failure = failed("waiting for the program's streams",
+                                 lane.wait_for_program(static_cast<device::Sync>(settings::values().sync)));
+    if (failure.empty() && work.id == CallId::kAlltoall && work.in_place)
+        failure = failed(
+            "copying the buffer of an exchange in place",
+            lane.copy(work.scratch.data(), work.recv, work.bytes() * static_cast<std::size_t>(communicator.size())));
+    return failure;
+}
+
+std::string after_launch(const Work& work, Communicator& communicator) {
+    if (work.id != CallId::kReduceScatterBlock || !work.in_place)
+        return {};
+    return failed("copying the result of a reduction in place",
+                  communicator.lane().copy(work.recv, work.scratch.data(), work.bytes()));
+}
+
+}  // namespace
+
+Reason prepare(const Call& call, int rank, int size, Work& work) {
+    const Row* row = row_of(call.id);
+    if (row == nullptr)
+        return Reason::kNotBuilt;
+    const Ends ends = ends_of(call, rank);
+    work.id = call.id;
+    work.root = call.root;
+    work.in_place = ends.in_place;
+    // Allgather and alltoall with MPI_IN_PLACE have only a receive operand; a reduction's ranks other than the root
+    // only a send operand.
+    const Operand* sized = ends.recv != nullptr ? ends.recv : ends.send;
+    if (sized == nullptr)
+        return Reason::kNotBuilt;
+    if (const Reason mapped = map_elements(*row, call, *sized, work); mapped != Reason::kNone)
+        return mapped;
+    void* send = nullptr;
+    if (ends.send != nullptr)
+        if (const Reason obstacle = add(*ends.send, work, send); obstacle != Reason::kNone)
+            return obstacle;
+    if (ends.recv != nullptr)
+        if (const Reason obstacle = add(*ends.recv, work, work.recv); obstacle != Reason::kNone)
+            return obstacle;
+    work.send = send != nullptr ? send : work.recv;
+    if (work.recv == nullptr)
+        work.recv = send;  // NCCL does not look at it on this rank
+    if (work.in_place && row->scratch != Row::kNothing) {
+        const std::size_t blocks = row->scratch == Row::kAllBlocks ? static_cast<std::size_t>(size) : 1;
+        if (device::Scratch::acquire(work.location.context, work.bytes() * blocks, work.scratch) != 0)
+            return Reason::kNoMemory;
+    }
+    return Reason::kNone;
+}
+
+std::string run(const Work& work, Communicator& communicator) {
+    const Entries& nccl = *load();
+    const request::Deadline deadline(settings::values().timeout);
+    const device::ContextScope scope(communicator.context());
+    std::string failure = before_launch(work, communicator);
+    if (failure.empty()) {
+        ncclResult_t result;
+        {
+            const std::scoped_lock lock(launch_mutex);
+            result = row_of(work.id)->launch({work, communicator, nccl});
+        }
+        failure = communicator.settle(result, deadline);
+    }
+    if (failure.empty())
+        failure = after_launch(work, communicator);
+    if (failure.empty())
+        return communicator.finish(deadline);
+    communicator.abort();
+    return failure;
+}
+
+}  // namespace swy::carrier::nccl

@@ -1,0 +1,39 @@
+// Blocking collectives on device memory over NCCL: prepare() holds every local test and comes before the agreement,
+// run() after it. The router calls; nothing here decides or agrees.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "carrier/nccl/communicator.hpp"
+#include "device/device.hpp"
+#include "device/scratch.hpp"
+#include "route/call.hpp"
+#include "route/reason.hpp"
+
+namespace swy::carrier::nccl {
+
+// One collective in NCCL's terms. `count` is NCCL's: elements of `type` per rank for allgather, alltoall and
+// reduce_scatter_block.
+struct Work {
+    CallId id{};
+    const void* send = nullptr;  // equals recv where MPI has MPI_IN_PLACE
+    void* recv = nullptr;
+    bool in_place = false;
+    std::size_t count = 0, type_bytes = 0;
+    int type = 0, op = 0;  // ncclDataType_t, ncclRedOp_t
+    int root = 0;
+    device::Location location;
+    device::Scratch scratch;
+
+    std::size_t bytes() const { return count * type_bytes; }
+};
+
+// Can this rank's part of the call go over NCCL, and with which resources? kNone: yes, and `work` holds all that run()
+// needs. The buffers are known to be device memory. `size` and `rank` are the communicator's.
+Reason prepare(const Call& call, int rank, int size, Work& work);
+
+// Launches and completes the call. "" or what went wrong (the communicator then is aborted).
+std::string run(const Work& work, Communicator& communicator);
+
+}  // namespace swy::carrier::nccl

@@ -1,0 +1,245 @@
+#include "carrier/nccl/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <mutex>
+
+#include "carrier/nccl/library.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::carrier::nccl {
+namespace {
+
+// How long MPI_Finalize waits for communicators to end in good order before it aborts them: a peer that has crashed
+// never answers.
+constexpr double kEndSeconds = 10;
+
+struct Cache {
+    std::mutex mutex;
+    std::list<std::shared_ptr<Communicator>> idle;    // least recently used first
+    std::list<std::shared_ptr<Communicator>> ending;  // ncclCommFinalize is under way
+    Counters counters;
+};
+
+Cache& cache() {
+    static auto* the_cache = new Cache;  // not destroyed at exit: a program that forgot MPI_Finalize leaves NCCL alone
+    return *the_cache;
+}
+
+std::uint64_t id_of(const UniqueId& unique) {  // FNV-1a; never 0, which means "none"
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (const std::byte b : unique)
+        hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
+    return hash | 1;
+}
+
+static_assert(sizeof(ncclUniqueId) == kUniqueIdBytes);
+
+}  // namespace
+
+std::string Communicator::draw(UniqueId& id) {
+    const Entries* nccl = load();
+    if (nccl == nullptr)
+        return problem();
+    ncclUniqueId drawn;
+    if (const ncclResult_t result = nccl->GetUniqueId(&drawn); result != ncclSuccess)
+        return fmt::format("ncclGetUniqueId failed: {}", describe(result, nullptr));
+    std::memcpy(id.data(), &drawn, kUniqueIdBytes);
+    return {};
+}
+
+std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, const UniqueId& id,
+                                                 device::Context context, std::string& problem_text) {
+    const Entries* nccl = load();
+    if (nccl == nullptr) {
+        problem_text = problem();
+        return nullptr;
+    }
+    std::shared_ptr<Communicator> made(new Communicator(group, rank, id_of(id)));
+    if (const device::Result result = device::Lane::acquire(context, made->lane_); result != 0) {
+        problem_text = fmt::format("no CUDA stream for NCCL: {}", device::describe(result));
+        return nullptr;
+    }
+    const device::ContextScope scope(context);
+    ncclUniqueId unique;
+    std::memcpy(&unique, id.data(), kUniqueIdBytes);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;  // a peer that has failed must not hold this process inside NCCL
+    ncclComm_t handle = nullptr;
+    const ncclResult_t result = nccl->CommInitRankConfig(&handle, made->size(), unique, rank, &config);
+    made->handle_ = handle;
+    problem_text = made->settle(result, request::Deadline(settings::values().timeout));
+    if (!problem_text.empty()) {
+        problem_text = fmt::format("ncclCommInitRankConfig failed: {}", problem_text);
+        made->abort();
+        return nullptr;
+    }
+    const std::scoped_lock lock(cache().mutex);
+    Counters& counters = cache().counters;
+    ++counters.made;
+    counters.live_max = std::max(counters.live_max, ++counters.live);
+    return made;
+}
+
+Communicator::~Communicator() = default;  // the handle has ended or is left to the process's end
+
+std::string Communicator::settle(int result, const request::Deadline& deadline) {
+    const Entries& nccl = *load();
+    auto state = static_cast<ncclResult_t>(result);
+    while (state == ncclInProgress) {
+        request::progress();
+        if (deadline.passed())
+            return "SWITCHYARD_TIMEOUT has passed";
+        if (const ncclResult_t asked = nccl.CommGetAsyncError(handle_, &state); asked != ncclSuccess)
+            state = asked;
+    }
+    return state == ncclSuccess ? std::string{} : describe(state, handle_);
+}
+
+std::string Communicator::finish(const request::Deadline& deadline) {
+    const Entries& nccl = *load();
+    std::string failure;
+    bool done = false;
+    if (const device::Result recorded = lane_.record(); recorded != 0)
+        failure = device::describe(recorded);
+    while (failure.empty() && !done) {
+        if (const device::Result queried = lane_.query(done); queried != 0)
+            failure = device::describe(queried);
+        if (done || !failure.empty())
+            break;
+        ncclResult_t state = ncclSuccess;
+        nccl.CommGetAsyncError(handle_, &state);
+        if (state != ncclSuccess && state != ncclInProgress)
+            failure = describe(state, handle_);
+        else if (deadline.passed())
+            failure = "SWITCHYARD_TIMEOUT has passed: all ranks had entered the call, the transfer did not finish";
+        request::progress();
+    }
+    if (!failure.empty())
+        abort();
+    return failure;
+}
+
+void Communicator::abort() {
+    if (handle_ == nullptr)
+        return;
+    const device::ContextScope scope(context());
+    load()->CommAbort(std::exchange(handle_, nullptr));
+    const std::scoped_lock lock(cache().mutex);
+    --cache().counters.live;
+}
+
+bool Communicator::start_end() {
+    if (handle_ == nullptr)
+        return false;
+    // The device was reset, or its context destroyed: NCCL's resources went with it, and NCCL would touch them.
+    if (lane_.record() != 0) {
+        handle_ = nullptr;
+        return false;
+    }
+    const device::ContextScope scope(context());
+    const ncclResult_t result = load()->CommFinalize(handle_);
+    if (result != ncclSuccess && result != ncclInProgress) {
+        abort();
+        return false;
+    }
+    ending_ = true;
+    return true;
+}
+
+bool Communicator::step_end() {
+    if (handle_ == nullptr)
+        return true;
+    const Entries& nccl = *load();
+    ncclResult_t state = ncclSuccess;
+    if (nccl.CommGetAsyncError(handle_, &state) != ncclSuccess || (state != ncclSuccess && state != ncclInProgress)) {
+        abort();
+        return true;
+    }
+    if (state == ncclInProgress)
+        return false;
+    const device::ContextScope scope(context());
+    nccl.CommDestroy(std::exchange(handle_, nullptr));
+    const std::scoped_lock lock(cache().mutex);
+    --cache().counters.live;
+    return true;
+}
+
+std::uint64_t Communicator::idle_id(const Group& group) {
+    const std::scoped_lock lock(cache().mutex);
+    // The most recently used one: all members retired it at the same place of their programs, so they usually name the
+    // same.
+    for (auto it = cache().idle.rbegin(); it != cache().idle.rend(); ++it)
+        if ((*it)->group_ == group)
+            return (*it)->id_;
+    return 0;
+}
+
+std::shared_ptr<Communicator> Communicator::take_idle(const Group& group, std::uint64_t id) {
+    const std::scoped_lock lock(cache().mutex);
+    auto& idle = cache().idle;
+    const auto it =
+        std::find_if(idle.begin(), idle.end(), [&](const auto& c) { return c->id_ == id && c->group_ == group; });
+    if (it == idle.end())
+        return nullptr;
+    std::shared_ptr<Communicator> found = std::move(*it);
+    idle.erase(it);
+    ++cache().counters.reused;
+    return found;
+}
+
+void Communicator::retire(std::shared_ptr<Communicator> communicator) {
+    if (communicator == nullptr || !communicator->usable())
+        return;
+    std::shared_ptr<Communicator> evicted;
+    {
+        const std::scoped_lock lock(cache().mutex);
+        cache().idle.push_back(std::move(communicator));
+        if (cache().idle.size() > static_cast<std::size_t>(settings::values().comm_cache)) {
+            evicted = std::move(cache().idle.front());
+            cache().idle.pop_front();
+            ++cache().counters.evicted;
+        }
+    }
+    if (evicted != nullptr && evicted->start_end()) {
+        const std::scoped_lock lock(cache().mutex);
+        cache().ending.push_back(std::move(evicted));
+    }
+    std::list<std::shared_ptr<Communicator>> ending;
+    {
+        const std::scoped_lock lock(cache().mutex);
+        ending.swap(cache().ending);
+    }
+    ending.remove_if([](const auto& c) { return c->step_end(); });
+    const std::scoped_lock lock(cache().mutex);
+    cache().ending.splice(cache().ending.end(), ending);
+}
+
+void Communicator::end_all() {
+    std::list<std::shared_ptr<Communicator>> ending;
+    {
+        const std::scoped_lock lock(cache().mutex);
+        ending.swap(cache().ending);
+        for (auto& communicator : cache().idle)
+            ending.push_back(std::move(communicator));
+        cache().idle.clear();
+    }
+    ending.remove_if([](const auto& c) { return !c->ending_ && !c->start_end(); });
+    const request::Deadline deadline(kEndSeconds);
+    while (!ending.empty() && !deadline.passed()) {
+        ending.remove_if([](const auto& c) { return c->step_end(); });
+        request::progress();
+    }
+    for (const auto& communicator : ending)
+        communicator->abort();
+}
+
+Counters Communicator::counters() {
+    const std::scoped_lock lock(cache().mutex);
+    return cache().counters;
+}
+
+}  // namespace swy::carrier::nccl

@@ -1,0 +1,46 @@
+// libnccl.so.2, loaded when the first communicator needs it. Only this folder includes nccl.h and calls NCCL.
+#pragma once
+
+#include <nccl.h>
+
+#include <string>
+
+namespace swy::carrier::nccl {
+
+// Entry points of every supported NCCL (2.18 and later), and below them those of later versions: null where the library
+// at hand has none.
+struct Entries {
+    decltype(&::ncclGetVersion) GetVersion = nullptr;
+    decltype(&::ncclGetUniqueId) GetUniqueId = nullptr;
+    decltype(&::ncclCommInitRankConfig) CommInitRankConfig = nullptr;
+    decltype(&::ncclCommFinalize) CommFinalize = nullptr;
+    decltype(&::ncclCommDestroy) CommDestroy = nullptr;
+    decltype(&::ncclCommAbort) CommAbort = nullptr;
+    decltype(&::ncclCommGetAsyncError) CommGetAsyncError = nullptr;
+    decltype(&::ncclGetErrorString) GetErrorString = nullptr;
+    decltype(&::ncclGetLastError) GetLastError = nullptr;
+    decltype(&::ncclGroupStart) GroupStart = nullptr;
+    decltype(&::ncclGroupEnd) GroupEnd = nullptr;
+    decltype(&::ncclAllReduce) AllReduce = nullptr;
+    decltype(&::ncclReduce) Reduce = nullptr;
+    decltype(&::ncclBroadcast) Broadcast = nullptr;
+    decltype(&::ncclAllGather) AllGather = nullptr;
+    decltype(&::ncclReduceScatter) ReduceScatter = nullptr;
+    decltype(&::ncclSend) Send = nullptr;
+    decltype(&::ncclRecv) Recv = nullptr;
+
+    ncclResult_t (*AlltoAll)(const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t) = nullptr;  // 2.28
+};
+
+// The library, loaded and checked the first time. nullptr when it is not to be had; problem() then says what was looked
+// for, what was found and what to do.
+const Entries* load();
+const std::string& problem();
+bool too_old();              // found, but older than 2.18
+int version();               // NCCL_VERSION_CODE of the library at hand; 0 when there is none
+std::string version_text();  // "2.28.9", "" when there is none
+
+// "ncclSystemError (unhandled system error): last words of NCCL on it".
+std::string describe(ncclResult_t result, ncclComm_t comm);
+
+}  // namespace swy::carrier::nccl

@@ -1,0 +1,200 @@
+#include "comm/establish.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "carrier/nccl/communicator.hpp"
+#include "carrier/nccl/library.hpp"
+#include "real.hpp"
+
+namespace swy::comm {
+namespace {
+
+namespace nccl = carrier::nccl;
+
+// What each rank tells the others; sent as bytes.
+struct Fact {
+    nccl::Member member;
+    std::int32_t nccl_version = 0;  // 0: no usable library
+    std::uint8_t old_library = 0;
+    std::uint8_t ranks_share_gpus = 0;  // NCCL_MULTI_RANK_GPU_ENABLE
+    std::uint8_t broken = 0;            // the communicator held so far was aborted here
+    std::uint8_t unused = 0;
+};
+static_assert(sizeof(Fact) == 40, "sent as bytes: no padding");
+
+// What the first rank proposes: an idle communicator's id, or a new group's.
+struct Proposal {
+    std::uint64_t reuse = 0;
+    std::uint64_t drawn = 0;
+    nccl::UniqueId unique{};
+};
+
+std::atomic<int> last_device{-1};
+
+std::uint64_t fnv(std::string_view text) {
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (const char c : text)
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    return hash;
+}
+
+// NCCL tells hosts apart by host name and boot id unless NCCL_HOSTID names them (NCCL guide, "NCCL_HOSTID").
+std::uint64_t host_id() {
+    if (const char* id = std::getenv("NCCL_HOSTID"); id != nullptr && *id != '\0')
+        return fnv(id);
+    std::array<char, 256> name{};
+    gethostname(name.data(), name.size() - 1);
+    std::string boot;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+    return fnv(std::string(name.data()) + boot);
+}
+
+Fact own_fact(const State& state, const device::Location& location) {
+    Fact fact;
+    static const std::uint64_t host = host_id();
+    fact.member.host = host;
+    fact.member.process = static_cast<std::uint64_t>(getpid());
+    device::Identity identity;
+    device::identify(location.ordinal, identity);
+    fact.member.gpu = identity.uuid;
+    fact.nccl_version = nccl::load() != nullptr ? nccl::version() : 0;
+    fact.old_library = nccl::too_old();
+    const char* shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+    fact.ranks_share_gpus = shared != nullptr && std::string_view(shared) == "1";
+    fact.broken = state.nccl != nullptr && !state.nccl->usable();
+    return fact;
+}
+
+bool two_on_one_gpu(std::vector<Fact> facts) {
+    auto place = [](const Fact& f) { return std::pair(f.member.host, f.member.gpu); };
+    std::sort(facts.begin(), facts.end(), [&](const Fact& a, const Fact& b) { return place(a) < place(b); });
+    return std::adjacent_find(facts.begin(), facts.end(),
+                              [&](const Fact& a, const Fact& b) { return place(a) == place(b); }) != facts.end();
+}
+
+// The same on every rank, since every rank has the same facts.
+Reason obstacle_in(const std::vector<Fact>& facts) {
+    const auto all = [&](auto test) { return std::all_of(facts.begin(), facts.end(), test); };
+    if (!all([](const Fact& f) { return !f.old_library; }))
+        return Reason::kOldNccl;
+    if (!all([](const Fact& f) { return f.nccl_version != 0; }))
+        return Reason::kNoNccl;
+    if (!all([](const Fact& f) { return f.ranks_share_gpus != 0; }) && two_on_one_gpu(facts))
+        return Reason::kDuplicateGpu;
+    return Reason::kNone;
+}
+
+int all_succeeded(const State& state, bool mine, bool& all) {
+    const int here = mine ? 1 : 0;
+    int least = 0;
+    const int rc = real::Allreduce(&here, &least, 1, MPI_INT, MPI_MIN, state.handle);
+    all = least == 1;
+    return rc;
+}
+
+// A process says once what kept it from NCCL; the report counts the calls that suffered.
+void complain(const State& state, const std::string& problem) {
+    static std::atomic<bool> said{false};
+    if (!said.exchange(true))
+        std::fprintf(stderr,
+                     "switchyard: rank %d of a communicator of %d: %s. Device buffers of this communicator are staged "
+                     "through host memory.\n",
+                     state.rank, state.size, problem.c_str());
+}
+
+int propose(const State& state, Proposal& proposal, bool may_reuse, const nccl::Group& group) {
+    if (state.rank == 0) {
+        proposal = {};
+        proposal.reuse = may_reuse ? nccl::Communicator::idle_id(group) : 0;
+        if (proposal.reuse == 0) {
+            const std::string problem = nccl::Communicator::draw(proposal.unique);
+            proposal.drawn = problem.empty();
+            if (!problem.empty())
+                complain(state, problem);
+        }
+    }
+    return real::Bcast(&proposal, sizeof proposal, MPI_BYTE, 0, state.handle);
+}
+
+// Takes the proposed idle communicator where every rank has it; leaves state.nccl null otherwise.
+int reuse(State& state, const Proposal& proposal, const nccl::Group& group) {
+    auto found = nccl::Communicator::take_idle(group, proposal.reuse);
+    bool all = false;
+    const int rc = all_succeeded(state, found != nullptr, all);
+    if (rc == MPI_SUCCESS && all)
+        state.nccl = std::move(found);
+    else
+        nccl::Communicator::retire(std::move(found));
+    return rc;
+}
+
+int make(State& state, const Proposal& proposal, const nccl::Group& group, const device::Location& location) {
+    std::shared_ptr<nccl::Communicator> made;
+    if (proposal.drawn != 0) {
+        std::string problem;
+        made = nccl::Communicator::make(group, state.rank, proposal.unique, location.context, problem);
+        if (made == nullptr)
+            complain(state, problem);
+    }
+    bool all = false;
+    const int rc = all_succeeded(state, made != nullptr, all);
+    if (rc == MPI_SUCCESS && all) {
+        state.nccl = std::move(made);
+    } else {
+        if (made != nullptr)
+            made->abort();
+        state.obstacle = Reason::kNcclFailed;
+    }
+    return rc;
+}
+
+}  // namespace
+
+int device_in_use() {
+    return last_device.load(std::memory_order_relaxed);
+}
+
+int establish(State& state, const device::Location& location) {
+    std::vector<Fact> facts(static_cast<std::size_t>(state.size));
+    const Fact mine = own_fact(state, location);
+    int rc = real::Allgather(&mine, sizeof mine, MPI_BYTE, facts.data(), sizeof mine, MPI_BYTE, state.handle);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    const bool broken = std::any_of(facts.begin(), facts.end(), [](const Fact& f) { return f.broken != 0; });
+    if (state.nccl != nullptr && broken)
+        state.nccl->abort();  // of no use to anybody when one member has given it up
+    nccl::Communicator::retire(std::move(state.nccl));
+    state.nccl = nullptr;
+    state.ordinal = location.ordinal;
+    last_device.store(location.ordinal, std::memory_order_relaxed);
+    state.obstacle = obstacle_in(facts);
+    if (state.obstacle == Reason::kNoNccl || state.obstacle == Reason::kOldNccl)
+        if (mine.nccl_version == 0)
+            complain(state, nccl::problem());
+    if (state.obstacle != Reason::kNone)
+        return MPI_SUCCESS;
+    nccl::Group group(facts.size());
+    std::transform(facts.begin(), facts.end(), group.begin(), [](const Fact& f) { return f.member; });
+    Proposal proposal;
+    rc = propose(state, proposal, true, group);
+    if (rc == MPI_SUCCESS && proposal.reuse != 0) {
+        rc = reuse(state, proposal, group);
+        if (rc != MPI_SUCCESS || state.nccl != nullptr)
+            return rc;
+        rc = propose(state, proposal, false, group);
+    }
+    return rc != MPI_SUCCESS ? rc : make(state, proposal, group, location);
+}
+
+}  // namespace swy::comm

@@ -1,0 +1,18 @@
+// Gives a communicator the NCCL communicator for the devices that its ranks now use: a cached one, a new one, or the
+// reason why there is none.
+#pragma once
+
+#include "comm/state.hpp"
+#include "device/device.hpp"
+
+namespace swy::comm {
+
+// Collective over the communicator, by all ranks, after an agreement that all have device memory and some need a
+// set-up. Afterwards state.nccl or state.obstacle is set, alike on all ranks. An error of MPI's own is returned as its
+// code.
+int establish(State& state, const device::Location& location);
+
+// The device that this process last brought to an NCCL communicator; -1 when there was none. For the report.
+int device_in_use();
+
+}  // namespace swy::comm

@@ -1,0 +1,133 @@
+#include "comm/state.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <unordered_set>
+
+#include "carrier/nccl/communicator.hpp"
+#include "real.hpp"
+
+namespace swy::comm {
+namespace {
+
+int key = MPI_KEYVAL_INVALID;
+MPI_Group world_group = MPI_GROUP_NULL;
+
+std::mutex states_mutex;
+// Not destroyed at exit: a program may end without MPI_Finalize, and NCCL is then left alone.
+std::unordered_set<State*>& states() {
+    static auto* all = new std::unordered_set<State*>;
+    return *all;
+}
+
+// A thread remembers the communicator it used last. Freeing any state makes all memories stale: handles are used again.
+std::atomic<std::uint64_t> generation{1};
+struct Remembered {
+    MPI_Comm comm;
+    State* state;
+    std::uint64_t generation;
+};
+thread_local Remembered remembered{};
+
+void forget(State* state) {
+    generation.fetch_add(1, std::memory_order_acq_rel);
+    {
+        const std::scoped_lock lock(states_mutex);
+        states().erase(state);
+    }
+    carrier::nccl::Communicator::retire(std::move(state->nccl));
+    delete state;
+}
+
+extern "C" int swy_comm_state_delete(MPI_Comm, int, void* value, void*) {
+    forget(static_cast<State*>(value));
+    return MPI_SUCCESS;
+}
+
+bool has_members_outside(MPI_Comm comm, bool inter) {
+    MPI_Group group = MPI_GROUP_NULL;
+    MPI_Group common = MPI_GROUP_NULL;
+    int members = 0;
+    int ours = 0;
+    auto count = [&](auto get_group) {
+        get_group(comm, &group);
+        real::Group_intersection(group, world_group, &common);
+        int n = 0;
+        real::Group_size(group, &n);
+        members += n;
+        real::Group_size(common, &n);
+        ours += n;
+        real::Group_free(&group);
+        if (common != MPI_GROUP_EMPTY)
+            real::Group_free(&common);
+    };
+    count(real::Comm_group);
+    if (inter)
+        count(real::Comm_remote_group);
+    return members != ours;
+}
+
+State* make(MPI_Comm comm) {
+    auto* state = new (std::nothrow) State;
+    if (state == nullptr)
+        return nullptr;
+    int inter = 0;
+    real::Comm_rank(comm, &state->rank);
+    real::Comm_size(comm, &state->size);
+    real::Comm_test_inter(comm, &inter);
+    state->handle = comm;
+    state->inter = inter != 0;
+    state->foreign = has_members_outside(comm, state->inter);
+    if (real::Comm_set_attr(comm, key, state) != MPI_SUCCESS) {
+        delete state;
+        return nullptr;
+    }
+    const std::scoped_lock lock(states_mutex);
+    states().insert(state);
+    return state;
+}
+
+}  // namespace
+
+bool State::needs_setup(int device) const {
+    return device != ordinal || (nccl != nullptr && !nccl->usable());
+}
+
+State* of(MPI_Comm comm) {
+    const std::uint64_t now = generation.load(std::memory_order_acquire);
+    if (remembered.comm == comm && remembered.generation == now)
+        return remembered.state;
+    if (key == MPI_KEYVAL_INVALID)
+        return nullptr;
+    void* value = nullptr;
+    int found = 0;
+    if (real::Comm_get_attr(comm, key, static_cast<void*>(&value), &found) != MPI_SUCCESS)
+        return nullptr;
+    State* state = found ? static_cast<State*>(value) : make(comm);
+    if (state != nullptr)
+        remembered = {comm, state, now};
+    return state;
+}
+
+int start() {
+    const int rc = real::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, swy_comm_state_delete, &key, nullptr);
+    return rc != MPI_SUCCESS ? rc : real::Comm_group(MPI_COMM_WORLD, &world_group);
+}
+
+void stop() {
+    for (;;) {
+        State* state = nullptr;
+        {
+            const std::scoped_lock lock(states_mutex);
+            if (states().empty())
+                break;
+            state = *states().begin();
+        }
+        real::Comm_delete_attr(state->handle, key);  // calls swy_comm_state_delete
+    }
+    real::Group_free(&world_group);
+    real::Comm_free_keyval(&key);
+}
+
+}  // namespace swy::comm

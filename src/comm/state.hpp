@@ -1,0 +1,49 @@
+// What Switchyard knows of a communicator: an attribute of it, made on first need and freed with it.
+// The router asks; NCCL communicators hang here.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "device/device.hpp"
+#include "route/reason.hpp"
+
+namespace swy::carrier::nccl {
+class Communicator;
+}
+
+namespace swy::comm {
+
+struct State {
+    MPI_Comm handle = MPI_COMM_NULL;
+    int rank = 0, size = 0;
+    bool inter = false;  // intercommunicator
+    bool foreign =
+        false;  // has members outside this job's MPI_COMM_WORLD, whose settings and drivers this job has not agreed on
+    std::uint64_t agreed_calls = 0;
+    // What an agreement sends and receives. Here and not on the stack: one that timed out is still under way.
+    std::array<std::int64_t, 6> ballot_mine{}, ballot_all{};
+
+    // The NCCL communicator that serves device buffers of this communicator, and on which device of this process.
+    // Settled by establish().
+    std::shared_ptr<carrier::nccl::Communicator> nccl;
+    int ordinal = -1;
+    // Why there is none, where a set-up was tried and all ranks found that there can be none with the devices they then
+    // used.
+    Reason obstacle = Reason::kNone;
+
+    // Does a call on `device` need establish() first? The answer of one rank; the agreement takes the maximum.
+    bool needs_setup(int device) const;
+};
+
+// The state of a valid communicator. nullptr when it cannot be had (out of memory, MPI not up).
+State* of(MPI_Comm comm);
+
+// Called by lifecycle. start() makes the attribute key; stop() frees every state that the program has not freed.
+int start();
+void stop();
+
+}  // namespace swy::comm

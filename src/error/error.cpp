@@ -1,0 +1,100 @@
+#include "error/error.hpp"
+
+#include <array>
+#include <cstdio>
+#include <mutex>
+
+#include "real.hpp"
+
+namespace swy::error {
+namespace {
+
+// MPI keeps error codes until MPI_Finalize, so they are taken once a class and their texts used in turn: a program that
+// reads an error's text before kCodesPerClass further errors of that class finds its own.
+constexpr std::size_t kCodesPerClass = 16;
+constexpr int kClasses = 64;
+
+struct Codes {
+    std::array<int, kCodesPerClass> code{};
+    std::size_t made = 0, next = 0;
+};
+
+std::mutex codes_mutex;
+constinit std::array<Codes, kClasses> codes_of_class{};
+
+int code_for(int mpi_class, const std::string& text) {
+    if (mpi_class < 0 || mpi_class >= kClasses)
+        return mpi_class;
+    const std::scoped_lock lock(codes_mutex);
+    Codes& codes = codes_of_class[static_cast<std::size_t>(mpi_class)];
+    std::size_t slot = codes.next;
+    if (slot == codes.made) {
+        if (real::Add_error_code(mpi_class, &codes.code[slot]) != MPI_SUCCESS)
+            return mpi_class;
+        ++codes.made;
+    }
+    codes.next = (slot + 1) % kCodesPerClass;
+    const std::string shown = text.substr(0, MPI_MAX_ERROR_STRING - 1);
+    real::Add_error_string(codes.code[slot], shown.c_str());
+    return codes.code[slot];
+}
+
+bool returns(MPI_Errhandler handler) {
+    const bool yes = handler == MPI_ERRORS_RETURN;
+    if (handler != MPI_ERRHANDLER_NULL)
+        real::Errhandler_free(&handler);
+    return yes;
+}
+
+bool handler_returns(const Owner& owner) {
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    switch (owner.kind) {
+        case Owner::Kind::kWin:
+            real::Win_get_errhandler(owner.win, &handler);
+            break;
+        case Owner::Kind::kFile:
+            real::File_get_errhandler(owner.file, &handler);
+            break;
+        default:
+            real::Comm_get_errhandler(owner.comm, &handler);
+    }
+    return returns(handler);
+}
+
+int through_handler(const Owner& owner, int code) {
+    switch (owner.kind) {
+        case Owner::Kind::kWin:
+            return real::Win_call_errhandler(owner.win, code);
+        case Owner::Kind::kFile:
+            return real::File_call_errhandler(owner.file, code);
+        default:
+            return real::Comm_call_errhandler(owner.comm, code);
+    }
+}
+
+}  // namespace
+
+int raise(const Owner& owner, int mpi_class, const std::string& text) {
+    Owner asked = owner;
+    if (asked.kind == Owner::Kind::kNone || (asked.kind == Owner::Kind::kComm && asked.comm == MPI_COMM_NULL))
+        asked = Owner(MPI_COMM_WORLD);
+    int up = 0, down = 0;
+    real::Initialized(&up);
+    real::Finalized(&down);
+    if (!up || down) {  // no handler exists (MPI 4.0 section 9.3)
+        std::fprintf(stderr, "switchyard: %s\n", text.c_str());
+        return mpi_class;
+    }
+    const int code = code_for(mpi_class, text);
+    if (!handler_returns(
+            asked))  // a fatal handler shows MPI_MAX_ERROR_STRING characters at most, and a user's may show none
+        std::fprintf(stderr, "switchyard: %s\n", text.c_str());
+    through_handler(asked, code);
+    return code;
+}
+
+int raise(const Call& call, int mpi_class, const std::string& text) {
+    return raise(call.owner, mpi_class, text);
+}
+
+}  // namespace swy::error

@@ -1,0 +1,32 @@
+#include "request/wait.hpp"
+
+#include "real.hpp"
+
+namespace swy::request {
+
+Deadline::Deadline(double seconds) : never_(seconds <= 0) {
+    if (!never_)
+        end_ = std::chrono::steady_clock::now() +
+               std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+bool Deadline::passed() const {
+    return !never_ && std::chrono::steady_clock::now() >= end_;
+}
+
+void progress() {
+    int flag = 0;
+    // A probe on MPI_COMM_SELF finds nothing of anybody's and runs the progress engine (which yields when the job asks
+    // for that).
+    real::Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+}
+
+bool wait(MPI_Request& request, const Deadline& deadline) {
+    int done = 0;
+    while (real::Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
+        if (deadline.passed())
+            return false;
+    return true;
+}
+
+}  // namespace swy::request

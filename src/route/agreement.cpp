@@ -1,0 +1,133 @@
+#include "route/agreement.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include "datatype/element.hpp"
+#include "real.hpp"
+#include "request/wait.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::route {
+namespace {
+
+// One reduction by MPI_MAX settles everything: a flag's maximum is "any", a value's and its complement's together say
+// "all equal".
+enum Field : std::size_t { kDevice, kHost, kObstacle, kSetup, kPrint, kPrintComplement, kFields };
+using Ballot = std::array<std::int64_t, kFields>;  // the ballots of comm::State
+
+// What must be equal on all ranks, in a form that can be sent when it is not.
+struct Fingerprint {
+    std::uint64_t sequence;  // of agreed calls on this communicator
+    std::uint64_t bytes;
+    std::int32_t root;
+    std::uint16_t call;
+    std::uint8_t op;
+    std::uint8_t element;
+};
+static_assert(sizeof(Fingerprint) == 24, "sent as bytes: no padding");
+
+Fingerprint fingerprint(const Call& call, const comm::State& comm, const Vote& vote) {
+    return {comm.agreed_calls, vote.bytes,  call.root, static_cast<std::uint16_t>(plain(call.id)),
+            vote.op,           vote.element};
+}
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {  // the finaliser of SplitMix64, chained
+    hash += value + 0x9e3779b97f4a7c15u;
+    hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;
+    hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
+    return hash ^ (hash >> 31);
+}
+
+std::int64_t hash(const Fingerprint& print) {
+    std::uint64_t h = mix(0, print.sequence);
+    h = mix(h, print.bytes);
+    h = mix(h, static_cast<std::uint32_t>(print.root));
+    h = mix(h, (std::uint64_t{print.call} << 16) | (std::uint64_t{print.op} << 8) | print.element);
+    return static_cast<std::int64_t>(h);
+}
+
+Verdict trusted(const Vote& vote) {
+    Verdict verdict;
+    verdict.any_device = vote.device;
+    verdict.any_host = vote.host;
+    verdict.setup = vote.setup;
+    verdict.obstacle = vote.obstacle;
+    return verdict;
+}
+
+std::string in_words(const Fingerprint& print) {
+    std::string text =
+        fmt::format("{} number {} of {} bytes", name(static_cast<CallId>(print.call)), print.sequence + 1, print.bytes);
+    if (print.root != MPI_PROC_NULL)
+        text += fmt::format(", root {}", print.root);
+    if (print.op != static_cast<std::uint8_t>(datatype::Operator::kNull))
+        text += fmt::format(", {} of {}", datatype::name(static_cast<datatype::Operator>(print.op)),
+                            datatype::name(static_cast<datatype::Element>(print.element)));
+    return text;
+}
+
+std::string ranks_in_words(const std::vector<int>& ranks) {
+    constexpr std::size_t kShown = 8;
+    std::string text = ranks.size() == 1 ? "rank" : "ranks";
+    for (std::size_t i = 0; i < ranks.size() && i < kShown; ++i)
+        text += fmt::format("{} {}", i == 0 ? "" : ",", ranks[i]);
+    if (ranks.size() > kShown)
+        text += fmt::format(" and {} more", ranks.size() - kShown);
+    return text;
+}
+
+}  // namespace
+
+Verdict agree(const Call& call, comm::State& comm, const Vote& vote) {
+    if (settings::values().agree == settings::Agree::kTrust)
+        return trusted(vote);
+    const std::int64_t print = hash(fingerprint(call, comm, vote));
+    Ballot& mine = comm.ballot_mine;
+    mine[kDevice] = vote.device;
+    mine[kHost] = vote.host;
+    mine[kObstacle] = static_cast<std::int64_t>(vote.obstacle);
+    mine[kSetup] = vote.setup;
+    mine[kPrint] = print;
+    mine[kPrintComplement] = ~print;
+    Ballot& all = comm.ballot_all;
+    Verdict verdict;
+    MPI_Request request = MPI_REQUEST_NULL;
+    verdict.mpi_code = real::Iallreduce(mine.data(), all.data(), kFields, MPI_INT64_T, MPI_MAX, comm.handle, &request);
+    if (verdict.mpi_code != MPI_SUCCESS) {
+        verdict.state = Verdict::State::kMpiError;
+        return verdict;
+    }
+    if (!request::wait(request, request::Deadline(settings::values().timeout))) {
+        verdict.state = Verdict::State::kTimeout;
+        return verdict;
+    }
+    verdict.any_device = all[kDevice] != 0;
+    verdict.any_host = all[kHost] != 0;
+    verdict.obstacle = static_cast<Reason>(all[kObstacle]);
+    verdict.setup = all[kSetup] != 0;
+    // max(x) == ~max(~x) = min(x) exactly when every rank has the same x.
+    if (all[kPrint] != ~all[kPrintComplement])
+        verdict.state = Verdict::State::kMismatch;
+    else
+        ++comm.agreed_calls;
+    return verdict;
+}
+
+std::string describe_mismatch(const Call& call, comm::State& comm, const Vote& vote) {
+    const Fingerprint mine = fingerprint(call, comm, vote);
+    std::vector<Fingerprint> all(static_cast<std::size_t>(comm.size));
+    real::Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm.handle);
+    std::map<std::string, std::vector<int>> callers;
+    for (int rank = 0; rank < comm.size; ++rank)
+        callers[in_words(all[static_cast<std::size_t>(rank)])].push_back(rank);
+    std::string text;
+    for (const auto& [what, ranks] : callers)
+        text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", ranks_in_words(ranks), what);
+    return text;
+}
+
+}  // namespace swy::route

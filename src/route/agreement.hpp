@@ -1,0 +1,40 @@
+// The agreement: the small exchange by which the ranks of one collective settle its route before anybody moves (design
+// rule 3).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "comm/state.hpp"
+#include "route/call.hpp"
+#include "route/reason.hpp"
+
+namespace swy::route {
+
+// What one rank brings. All local tests come before: after the agreement no rank may fall back alone.
+struct Vote {
+    bool device = false;              // has device memory in the call
+    bool host = false;                // has host memory in the call
+    Reason obstacle = Reason::kNone;  // why this rank could not do it on NCCL
+    bool setup = false;               // its device is not the one the communicator's NCCL communicator was made for
+    std::uint64_t bytes = 0;          // size of the type signature that MPI wants equal on all ranks
+    std::uint8_t element = 0;         // of a reduction
+    std::uint8_t op = 0;
+};
+
+// What all ranks know afterwards; the same on every rank.
+struct Verdict {
+    enum class State : std::uint8_t { kSettled, kMismatch, kTimeout, kMpiError } state = State::kSettled;
+    int mpi_code = MPI_SUCCESS;  // with kMpiError
+    bool any_device = false, any_host = false, setup = false;
+    Reason obstacle = Reason::kNone;
+};
+
+// Collective over the communicator. With SWITCHYARD_AGREE=trust no message is sent and the vote of this rank is taken
+// for everybody's.
+Verdict agree(const Call& call, comm::State& comm, const Vote& vote);
+
+// After kMismatch, collective over the communicator: who called what, for the error text.
+std::string describe_mismatch(const Call& call, comm::State& comm, const Vote& vote);
+
+}  // namespace swy::route

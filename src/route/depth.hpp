@@ -1,0 +1,20 @@
+// The depth guard: how deep this thread is inside real MPI calls that were made for the program. Open MPI calls itself
+// through the public symbols (MPI-IO calls MPI_Bcast and MPI_Allreduce), and callbacks of the program run inside MPI:
+// none of these calls may be agreed on.
+#pragma once
+
+namespace swy::route {
+
+// Initial-exec: the library is in the initial set of objects (preloaded or linked), and the access is then one
+// instruction.
+extern thread_local int depth __attribute__((tls_model("initial-exec")));
+
+class Inside {
+  public:
+    Inside() { ++depth; }
+    ~Inside() { --depth; }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+};
+
+}  // namespace swy::route

@@ -1,0 +1,9 @@
+// Facts of the job that all its ranks share since MPI_Init. lifecycle.cpp sets them, the router reads them.
+#pragma once
+
+namespace swy::route {
+
+// Some node of MPI_COMM_WORLD has a GPU driver: collectives above the threshold agree on their route.
+extern bool job_agrees;
+
+}  // namespace swy::route

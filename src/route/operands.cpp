@@ -1,0 +1,85 @@
+#include "route/operands.hpp"
+
+#include <algorithm>
+
+#include "carrier/staged/staged.hpp"
+#include "datatype/element.hpp"
+#include "datatype/layout.hpp"
+#include "device/device.hpp"
+#include "real.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::route {
+namespace {
+
+// Elements of an operand's blocks together, for the shapes whose counts the call itself holds.
+std::size_t blocks_bytes(const Operand& operand, int ranks) {
+    switch (operand.shape) {
+        case Shape::kOne:
+            return static_cast<std::size_t>(std::max<MPI_Count>(operand.count, 0)) * datatype::size_of(operand.type);
+        case Shape::kRanks:
+        case Shape::kRanksLocal:
+            return static_cast<std::size_t>(std::max<MPI_Count>(operand.count, 0)) * datatype::size_of(operand.type) *
+                   static_cast<std::size_t>(ranks);
+        default:
+            return 0;
+    }
+}
+
+int ranks_of(const Call& call) {
+    int ranks = 0;
+    if (call.owner.kind == Owner::Kind::kComm && call.owner.comm != MPI_COMM_NULL)
+        real::Comm_size(call.owner.comm, &ranks);
+    return ranks;
+}
+
+}  // namespace
+
+bool any_on_device(const Call& call) {
+    for (const Operand& operand : call.operands) {
+        // The commonest operand, a block of a predefined type that every rank passes, begins where its address points.
+        if (operand.shape == Shape::kOne && operand.at == At::kAll && datatype::element_of(operand.type).bytes != 0) {
+            if (device::on_device(operand.address)) [[unlikely]]
+                return true;
+        } else if (carrier::staged::touches_device(call, operand)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool any_on_host(const Call& call, int rank) {
+    return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
+        const bool counts = operand.address != MPI_IN_PLACE &&
+                            (operand.at == At::kAll || (operand.at == At::kRoot) == (rank == call.root));
+        return counts && !carrier::staged::touches_device(call, operand);
+    });
+}
+
+std::size_t message_bytes(const Call& call) {
+    // The last operand has what every rank must give alike: the receive count and type, or the only ones. (MPI_Reduce
+    // gives both operands the same; MPI_Allgather's and MPI_Alltoall's send arguments are ignored with MPI_IN_PLACE.)
+    return blocks_bytes({.count = call.operands.back().count, .type = call.operands.back().type}, 1);
+}
+
+bool under_threshold(const Call& call) {
+    const std::size_t threshold = settings::values().nccl_threshold;
+    const std::size_t message = message_bytes(call);
+    if (message == 0 || message >= threshold)
+        return message == 0;
+    const bool many_blocks = std::any_of(call.operands.begin(), call.operands.end(), [](const Operand& o) {
+        return o.shape == Shape::kRanks || o.shape == Shape::kRanksLocal;
+    });
+    return !many_blocks || message * static_cast<std::size_t>(ranks_of(call)) < threshold;
+}
+
+std::size_t payload_bytes(const Call& call) {
+    const int ranks = ranks_of(call);
+    std::size_t most = 0;
+    for (const Operand& operand : call.operands)
+        if (operand.address != MPI_IN_PLACE)
+            most = std::max(most, blocks_bytes(operand, ranks));
+    return most;
+}
+
+}  // namespace swy::route

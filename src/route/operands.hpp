@@ -1,0 +1,28 @@
+// What the router asks of operands: which count on this rank, is any of them device memory, and how big is the message.
+#pragma once
+
+#include <cstddef>
+
+#include "route/call.hpp"
+
+namespace swy::route {
+
+// Is any of the call's operands on a device (managed memory included)? For host memory: one driver query an operand.
+bool any_on_device(const Call& call);
+
+// Has this rank host memory in a routed call of a communicator in which it is `rank`? Operands that MPI ignores do not
+// count.
+bool any_on_host(const Call& call, int rank);
+
+// Bytes of a routed collective that MPI wants equal on all ranks: the whole message of MPI_Allreduce, MPI_Reduce and
+// MPI_Bcast, one rank's block of the others. 0 where a count is not valid (MPI reports that).
+std::size_t message_bytes(const Call& call);
+
+// Is the message smaller than SWITCHYARD_NCCL_THRESHOLD? The same answer on every rank: what is compared is the size of
+// all blocks together.
+bool under_threshold(const Call& call);
+
+// Bytes that this rank passes, for the report.
+std::size_t payload_bytes(const Call& call);
+
+}  // namespace swy::route

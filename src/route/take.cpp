@@ -1,0 +1,208 @@
+#include "config.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <new>
+
+#include "carrier/nccl/collectives.hpp"
+#include "carrier/staged/staged.hpp"
+#include "comm/establish.hpp"
+#include "comm/state.hpp"
+#include "datatype/element.hpp"
+#include "error/error.hpp"
+#include "real.hpp"
+#include "report/report.hpp"
+#include "route/agreement.hpp"
+#include "route/depth.hpp"
+#include "route/gate.hpp"
+#include "route/job.hpp"
+#include "route/operands.hpp"
+#include "route/route.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::route {
+
+thread_local int depth = 0;
+bool job_agrees = false;
+
+bool inside() {
+    return depth != 0;
+}
+
+namespace {
+
+// A route that has been settled for one call.
+struct Route {
+    Carrier carrier = Carrier::kHost;
+    Reason reason = Reason::kNone;
+};
+
+int run_host(const Call& call, Real real) {
+    const Inside guard;
+    return real(call);
+}
+
+int run_staged(const Call& call, Real real) {
+    if (settings::values().cuda_aware_mpi)
+        return run_host(call, real);
+    const Inside guard;
+    return carrier::staged::run(call, real);
+}
+
+// Times and counts a call when there is a report; otherwise this is the call alone.
+template <typename Run>
+int reported(const Call& call, Route route, Run run) {
+    if (!report::enabled) [[likely]]
+        return run();
+    const auto start = std::chrono::steady_clock::now();
+    const int rc = run();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    report::add(call.id, route.carrier, route.reason, payload_bytes(call), took.count());
+    return rc;
+}
+
+int host(const Call& call, Real real) {
+    if (!report::enabled) [[likely]]
+        return run_host(call, real);
+    return reported(call, {}, [&] { return run_host(call, real); });
+}
+
+// A route that this rank may settle alone: Open MPI carries the call for every rank, so what a peer does makes no
+// difference.
+int local(const Call& call, Real real, bool on_device, Reason reason) {
+    if (!on_device)
+        return host(call, real);
+    return reported(call, {Carrier::kStaged, reason}, [&] { return run_staged(call, real); });
+}
+
+int refuse(const Call& call) {
+    return error::raise(
+        call, MPI_ERR_BUFFER,
+        fmt::format("{}: a buffer is device memory, and this call is not yet on device memory in Switchyard {}: use a "
+                    "blocking form, or copy to host memory first",
+                    name(call.id), PACKAGE_VERSION));
+}
+
+int failed(const Call& call, const comm::State& comm, const std::string& why) {
+    std::array<char, MPI_MAX_OBJECT_NAME> comm_name{};
+    int length = 0;
+    real::Comm_get_name(comm.handle, comm_name.data(), &length);
+    return error::raise(call, MPI_ERR_OTHER,
+                        fmt::format("{} on rank {} of {} ({} ranks): {}", name(call.id), comm.rank,
+                                    length > 0 ? comm_name.data() : "a communicator without name", comm.size, why));
+}
+
+// Why a collective needs no agreement: the reason is the same on all ranks, or it does not matter that it is not.
+Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
+    if (comm.inter)
+        return Reason::kIntercomm;
+    if (comm.foreign)
+        return Reason::kForeign;
+    if (comm.size == 1)
+        return Reason::kOneRank;
+    if (!settings::values().nccl)
+        return Reason::kNcclOff;
+    const bool rooted = call.root != MPI_PROC_NULL;
+    if (rooted && (call.root < 0 || call.root >= comm.size))
+        return Reason::kNotBuilt;  // an error of the program's, which MPI reports
+    return Reason::kNone;
+}
+
+Vote vote_of(const Call& call, const comm::State& comm, bool on_device, carrier::nccl::Work& work) {
+    Vote vote;
+    vote.bytes = message_bytes(call);
+    vote.op = static_cast<std::uint8_t>(datatype::operator_of(call.op));
+    if (call.op != MPI_OP_NULL)
+        vote.element = static_cast<std::uint8_t>(datatype::element_of(call.operands.back().type).element);
+    vote.device = on_device;
+    vote.host = any_on_host(call, comm.rank);
+    if (vote.device && !vote.host) {
+        vote.obstacle = carrier::nccl::prepare(call, comm.rank, comm.size, work);
+        vote.setup = vote.obstacle == Reason::kNone && comm.needs_setup(work.location.ordinal);
+    }
+    return vote;
+}
+
+// The route that all ranks take, from what all ranks know.
+Route route_from(const Verdict& verdict, const comm::State& comm) {
+    if (!verdict.any_device)
+        return {};
+    if (verdict.any_host)
+        return {Carrier::kStaged, Reason::kMixed};
+    const Reason obstacle = verdict.obstacle != Reason::kNone ? verdict.obstacle : comm.obstacle;
+    return obstacle != Reason::kNone ? Route{Carrier::kStaged, obstacle} : Route{Carrier::kNccl, Reason::kNone};
+}
+
+int agreed(const Call& call, Real real, comm::State& comm, bool on_device) {
+    carrier::nccl::Work work;
+    const Vote vote = vote_of(call, comm, on_device, work);
+    const Verdict verdict = agree(call, comm, vote);
+    switch (verdict.state) {
+        case Verdict::State::kMpiError:
+            return verdict.mpi_code;
+        case Verdict::State::kTimeout:
+            return failed(call, comm,
+                          "SWITCHYARD_TIMEOUT has passed before all ranks of the communicator entered the call");
+        case Verdict::State::kMismatch:
+            return failed(call, comm, "the ranks' calls do not match: " + describe_mismatch(call, comm, vote));
+        case Verdict::State::kSettled:
+            break;
+    }
+    const bool all_can = verdict.any_device && !verdict.any_host && verdict.obstacle == Reason::kNone;
+    if (all_can && verdict.setup)
+        if (const int rc = comm::establish(comm, work.location); rc != MPI_SUCCESS)
+            return rc;
+    const Route route = route_from(verdict, comm);
+    if (route.carrier != Carrier::kNccl)
+        return local(call, real, on_device, route.reason);
+    return reported(call, route, [&] {
+        const std::string failure = carrier::nccl::run(work, *comm.nccl);
+        return failure.empty() ? MPI_SUCCESS : failed(call, comm, failure);
+    });
+}
+
+int routed(const Call& call, Real real) {
+    const bool on_device = any_on_device(call);
+    if (!job_agrees || call.owner.comm == MPI_COMM_NULL)
+        return local(call, real, on_device, Reason::kForeign);
+    if (under_threshold(call))
+        return local(call, real, on_device, Reason::kSmall);
+    comm::State* comm = comm::of(call.owner.comm);
+    if (comm == nullptr)
+        return local(call, real, on_device, Reason::kNoMemory);
+    const Reason alone = reason_to_stay_local(call, *comm);
+    if (alone != Reason::kNone)
+        return local(call, real, on_device, alone);
+    const Inside guard;
+    return agreed(call, real, *comm, on_device);
+}
+
+int take_or_throw(const Call& call, Real real) {
+    if (gate::last_seen->l_next != nullptr) [[unlikely]]
+        gate::refresh();
+    if (depth != 0) [[unlikely]]
+        return local(call, real, any_on_device(call), Reason::kInsideMpi);
+    switch (treatment(call.id)) {
+        case Treatment::kRouted:
+            return routed(call, real);
+        case Treatment::kStaged:
+            return local(call, real, any_on_device(call), Reason::kNotBuilt);
+        default:
+            return any_on_device(call) ? refuse(call) : host(call, real);
+    }
+}
+
+}  // namespace
+
+int take(const Call& call, Real real) {
+    try {
+        return take_or_throw(call, real);
+    } catch (const std::bad_alloc&) {
+        return error::raise(call, MPI_ERR_NO_MEM,
+                            fmt::format("{}: no host memory left for the routing of a device buffer", name(call.id)));
+    }
+}
+
+}  // namespace swy::route
