@@ -1,1 +1,16 @@
-# The switchyard command.
+# The switchyard command. It links neither MPI nor libswitchyard, so that it can explain why one of them does not load;
+# what it shares with the library is compiled for it once more.
+bin_PROGRAMS += switchyard
+switchyard_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(HWLOC_CFLAGS) \
+    -DSWY_BINDIR='"$(bindir)"' -DSWY_LIBDIR='"$(libdir)"' -DSWY_MPIRUN='"$(MPIRUN)"'
+switchyard_SOURCES = \
+    src/cli/commands.hpp \
+    src/cli/info.cpp \
+    src/cli/launch.cpp src/cli/launch.hpp \
+    src/cli/main.cpp \
+    src/cli/manual.cpp \
+    src/cli/places.cpp src/cli/places.hpp \
+    src/cli/probe.cpp src/cli/probe.hpp \
+    src/cli/run.cpp \
+    $(swy_settings_sources) $(swy_device_sources)
+switchyard_LDADD = $(HWLOC_LIBS) -ldl

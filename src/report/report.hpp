@@ -1,8 +1,7 @@
-// What was carried by what, and why: counters per call, carrier and reason; one table or one JSON object at MPI_Finalize.
-// The router adds; lifecycle collects and prints; nothing else calls.
+// What was carried by what, and why: counters per call, carrier and reason; one table or one JSON object at
+// MPI_Finalize. The router adds; lifecycle collects and prints; nothing else calls.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <string>
 
@@ -19,11 +18,13 @@ void add(CallId call, Carrier carrier, Reason reason, std::size_t bytes, double 
 // Facts that the report prints beside the counters; collective facts are gathered by write().
 struct Facts {
     std::string mpi_library, nccl_version, driver;  // as found on this rank; "" where not loaded
-    std::string host, device;                       // this rank's host name, and device (name, PCI id), "" when none was used
+    std::string host, device;  // this rank's host name, and device (name, PCI id), "" when none was used
     long nccl_made = 0, nccl_reused = 0, nccl_evicted = 0, nccl_live_max = 0;  // NCCL communicators
 };
 
-// Collective over MPI_COMM_WORLD (real MPI, host memory): sums the counters, rank 0 prints or writes the file.
+// Collective over MPI_COMM_WORLD (real MPI, host memory): sums the counters, rank 0 prints to standard error or writes
+// the file, as SWITCHYARD_REPORT on rank 0 says. What goes wrong with the file is told on standard error; the program's
+// own result is not touched.
 void write(const Facts& mine);
 
 }  // namespace swy::report

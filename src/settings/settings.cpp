@@ -208,10 +208,10 @@ constexpr Setting kSettings[] = {
       "At MPI_Finalize, tells which calls were carried by what and why: 1 prints a table to standard error, json:FILE "
       "writes an object to FILE. "
       "Rank 0 of MPI_COMM_WORLD writes.",
-      false},
+      true},
      read_report,
      show_report,
-     SWY_OWN},
+     SWY_AGREED(report)},
 };
 
 #undef SWY_AGREED

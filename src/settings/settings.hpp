@@ -30,7 +30,7 @@ struct Values {
     bool cuda_aware_mpi = false;          // SWITCHYARD_CUDA_AWARE_MPI (agreed)
     int comm_cache = 8;                   // SWITCHYARD_COMM_CACHE: idle NCCL communicators kept (agreed)
     std::size_t pinned_pool = 64u << 20;  // SWITCHYARD_PINNED_POOL: bytes of pinned memory kept per device
-    ReportTo report = ReportTo::kOff;     // SWITCHYARD_REPORT=0|1|json:FILE
+    ReportTo report = ReportTo::kOff;     // SWITCHYARD_REPORT=0|1|json:FILE (agreed, the file is rank 0's alone)
     std::string report_file;
 };
 

@@ -1,0 +1,25 @@
+// The subcommands of `switchyard`, one function each; main.cpp calls them. Each returns the command's exit status.
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace swy::cli {
+
+// Exit statuses of switchyard itself. Those of `switchyard run` leave the small numbers to the program and follow
+// env(1) and timeout(1).
+enum Status : int {
+    kDone = 0,
+    kProblem = 1,          // info: found something wrong (a bad setting, a library that does not load)
+    kUsage = 2,            // not understood
+    kRunFailed = 125,      // run: switchyard itself failed, the program was not started
+    kNotExecutable = 126,  // run: PROGRAM is there but cannot be executed
+    kNotFound = 127,       // run: PROGRAM was not found
+};
+
+int run(std::span<const std::string> words);   // the words after "run"
+int info(std::span<const std::string> words);  // the words after "info"
+int settings(
+    std::span<const std::string> words);  // the words after "settings": the table for the manual; not for users
+
+}  // namespace swy::cli

@@ -1,0 +1,191 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/probe.hpp"
+#include "config.h"
+#include "settings/settings.hpp"
+
+namespace swy::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Told {
+    Findings found;
+    std::vector<settings::Shown> settings;
+    std::string bad_settings;  // one a line
+};
+
+Json or_null(const std::string& text) {
+    return text.empty() ? Json(nullptr) : Json(text);
+}
+
+Json as_json(const LibraryFound& library) {
+    return {
+        {"file", or_null(library.file)}, {"version", or_null(library.version)}, {"problem", or_null(library.problem)}};
+}
+
+std::string as_json(const Told& told) {
+    const Findings& found = told.found;
+    Json all;
+    all["switchyard"] = as_json(found.switchyard);
+    all["switchyard"]["version"] = PACKAGE_VERSION;
+    all["switchyard"]["command"] = found.places.command.string();
+    all["switchyard"]["virtual_gpus"] =
+        found.places.virtual_gpus ? Json(found.places.virtual_gpus->string()) : Json(nullptr);
+    all["mpi"] = as_json(found.mpi);
+    all["mpi"]["mpirun"] = {{"file", or_null(found.mpirun.file)}, {"version", or_null(found.mpirun.version)}};
+    Json devices = Json::array();
+    for (const Device& device : found.driver.devices)
+        devices.push_back(
+            {{"ordinal", device.ordinal}, {"name", device.name}, {"uuid", device.uuid}, {"pci", device.pci}});
+    all["driver"] = {{"state", found.driver.state},
+                     {"file", or_null(found.driver.file)},
+                     {"version", or_null(found.driver.version)},
+                     {"virtual", found.driver.is_virtual},
+                     {"problem", or_null(found.driver.problem)},
+                     {"devices", std::move(devices)}};
+    all["nccl"] = as_json(found.nccl);
+    all["nccl"]["virtual"] = found.nccl.is_virtual;
+    all["hwloc"] = {{"version", found.hwloc}};
+    all["settings"] = Json::array();
+    for (const settings::Shown& shown : told.settings)
+        all["settings"].push_back({{"name", shown.name}, {"value", shown.value}, {"origin", shown.origin}});
+    all["bad_settings"] = or_null(told.bad_settings);
+    return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string row(std::string_view label, const std::string& text) {
+    return fmt::format("  {:<13} {}\n", label, text);
+}
+
+std::string with_file(const std::string& version, const std::string& file) {
+    return file.empty() ? version : version + "  (" + file + ")";
+}
+
+std::string library_row(std::string_view label, const LibraryFound& library) {
+    std::string text = library.version.empty() ? "not usable" : with_file(library.version, library.file);
+    if (library.is_virtual)
+        text += "  virtual";
+    std::string rows = row(label, text);
+    if (!library.problem.empty())
+        rows += row("", library.problem);
+    return rows;
+}
+
+// Each state of the driver in a person's words: what it means for a program run from here, and what can be done.
+std::string driver_rows(const DriverFound& driver) {
+    std::string what = driver.is_virtual ? "virtual" : "real";
+    std::string rows;
+    if (driver.state == "no driver") {
+        rows = row("GPU driver", "none: libcuda.so.1 is not to be found. Programs can have no device memory here;");
+        rows += row("", "Switchyard stays out of their way. To try it: switchyard info --virtual-gpus 4");
+    } else if (driver.state == "unusable") {
+        rows = row("GPU driver", with_file("there, but not usable", driver.file));
+    } else if (driver.state == "no device") {
+        rows = row("GPU driver", with_file(driver.version + ", " + what + ", no device", driver.file));
+        rows += row("", "The driver works but shows no GPU (CUDA_VISIBLE_DEVICES or, for virtual ones, VGPU_COUNT?)");
+    } else {
+        rows = row("GPU driver", with_file(fmt::format("{}, {}, usable", driver.version, what), driver.file));
+    }
+    if (!driver.problem.empty())
+        rows += row("", driver.problem);
+    for (const Device& device : driver.devices)
+        rows +=
+            row(fmt::format("GPU {}", device.ordinal), fmt::format("{}, {}, {}", device.name, device.pci, device.uuid));
+    return rows;
+}
+
+std::string as_text(const Told& told) {
+    const Findings& found = told.found;
+    std::string text = "switchyard " PACKAGE_VERSION "\n";
+    text += row("command", found.places.command.string());
+    text += library_row("library", found.switchyard);
+    text += row("virtual GPUs", found.places.virtual_gpus
+                                    ? found.places.virtual_gpus->string()
+                                    : "not installed (looked in " + found.places.expected_virtual_gpus.string() + ")");
+    text += "\nfound\n";
+    text += library_row("MPI", found.mpi);
+    text += row("mpirun", found.mpirun.file.empty() ? "not in PATH (Debian: openmpi-bin)"
+                                                    : with_file(found.mpirun.version, found.mpirun.file));
+    text += driver_rows(found.driver);
+    text += library_row("NCCL", found.nccl);
+    text += row("hwloc", found.hwloc);
+    text += "\nsettings\n";
+    std::size_t widest = 0;
+    std::size_t widest_value = 0;
+    for (const settings::Shown& shown : told.settings) {
+        widest = std::max(widest, shown.name.size());
+        widest_value = std::max(widest_value, shown.value.size());
+    }
+    for (const settings::Shown& shown : told.settings)
+        text += fmt::format("  {:<{}}  {:<{}}  {}\n", shown.name, widest, shown.value, widest_value, shown.origin);
+    return text;
+}
+
+// Libraries are searched as the environment at a process's start says: so the command starts itself again.
+int again_with_virtual_gpus(int count, bool json) {
+    const Places places = find_places();
+    if (!places.virtual_gpus) {
+        std::fprintf(stderr, "switchyard info: the virtual GPUs' libraries are not where they belong, in %s\n",
+                     places.expected_virtual_gpus.c_str());
+        return kProblem;
+    }
+    const char* before = std::getenv("LD_LIBRARY_PATH");
+    const std::string path =
+        places.virtual_gpus->string() + (before != nullptr && *before != '\0' ? ":" + std::string(before) : "");
+    setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+    setenv("VGPU_COUNT", std::to_string(count).c_str(), 1);
+    execl(places.command.c_str(), "switchyard", "info", json ? "--json" : nullptr, nullptr);
+    std::perror("switchyard info");
+    return kProblem;
+}
+
+}  // namespace
+
+int info(std::span<const std::string> words) {
+    bool json = false;
+    int count = 0;
+    CLI::App app(
+        "Tells what Switchyard finds here: MPI, GPU driver, NCCL, and every setting with its value and origin.",
+        "switchyard info");
+    app.add_flag("--json", json, "one object, for machines");
+    const auto* gpus =
+        app.add_option("--virtual-gpus", count, "as a program sees it under switchyard run --virtual-gpus N")
+            ->type_name("N")
+            ->check(CLI::Range(0, 1024));
+    std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
+    try {
+        app.parse(reversed);
+    } catch (const CLI::CallForHelp&) {
+        std::fputs(app.help().c_str(), stdout);
+        return kDone;
+    } catch (const CLI::ParseError& error) {
+        std::fprintf(stderr, "switchyard info: %s (switchyard info --help)\n", error.what());
+        return kUsage;
+    }
+    if (gpus->count() > 0)
+        return again_with_virtual_gpus(count, json);
+    settings::Values values;
+    Told told;
+    told.bad_settings = settings::read(values);
+    settings::install(values, false);
+    told.settings = settings::show();
+    told.found = probe(values.nccl_library);
+    std::fputs((json ? as_json(told) : as_text(told)).c_str(), stdout);
+    if (!told.bad_settings.empty())
+        std::fprintf(stderr, "%s\n", told.bad_settings.c_str());
+    return told.bad_settings.empty() && told.found.switchyard.problem.empty() && told.found.mpi.problem.empty()
+               ? kDone
+               : kProblem;
+}
+
+}  // namespace swy::cli

@@ -1,0 +1,131 @@
+#include "cli/launch.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace swy::cli {
+
+namespace {
+
+std::string value_of(const Environment& environment, std::string_view name) {
+    for (const auto& [key, value] : environment) {
+        if (key == name)
+            return value;
+    }
+    return {};
+}
+
+bool has(const Environment& environment, std::string_view name) {
+    return std::any_of(environment.begin(), environment.end(), [&](const auto& entry) { return entry.first == name; });
+}
+
+// The program's own "-x NAME=VALUE" among mpirun's options, taken out: what we give the variable has to contain it, and
+// two -x of one name are an error to mpirun. Returns whether it was there.
+bool take_exported(std::vector<std::string>& options, std::string_view name, std::string& value) {
+    for (std::size_t i = 0; i + 1 < options.size(); ++i) {
+        const std::string_view word = options[i + 1];
+        if ((options[i] != "-x" && options[i] != "--x") || word.substr(0, word.find('=')) != name)
+            continue;
+        const bool with_value = word.size() > name.size();
+        if (with_value)
+            value = word.substr(name.size() + 1);
+        options.erase(options.begin() + static_cast<std::ptrdiff_t>(i),
+                      options.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+        return with_value;
+    }
+    return false;
+}
+
+bool exports(const std::vector<std::string>& options, std::string_view name) {
+    for (std::size_t i = 0; i + 1 < options.size(); ++i) {
+        const std::string_view word = options[i + 1];
+        if ((options[i] == "-x" || options[i] == "--x") && word.substr(0, word.find('=')) == name)
+            return true;
+    }
+    return false;
+}
+
+// A tool that is preloaded already stays in front: it wraps MPI_X and calls PMPI_X, which is ours.
+std::string preload(const std::string& before, const std::string& library) {
+    if (before.find("libswitchyard.so") != std::string::npos)
+        return before;
+    return before.empty() ? library : before + ":" + library;
+}
+
+std::string search_path(const std::string& first, const std::string& before) {
+    return before.empty() ? first : first + ":" + before;
+}
+
+}  // namespace
+
+Launch make_launch(const Wishes& wishes, const Environment& environment) {
+    Launch launch;
+    std::vector<std::string> options = wishes.mpirun_options;
+    std::vector<std::string>& words = launch.words;
+    const auto exported = [&](const std::string& setting) {
+        words.emplace_back("-x");
+        words.push_back(setting);
+    };
+    words.push_back(wishes.mpirun);
+
+    std::string preloaded = value_of(environment, "LD_PRELOAD");
+    take_exported(options, "LD_PRELOAD", preloaded);
+    std::string path = value_of(environment, "LD_LIBRARY_PATH");
+    const bool path_named = take_exported(options, "LD_LIBRARY_PATH", path);
+    words.insert(words.end(), options.begin(), options.end());
+    exported("LD_PRELOAD=" + preload(preloaded, wishes.library));
+
+    const bool is_virtual = !wishes.virtual_gpus.empty();
+    if (is_virtual) {
+        exported("LD_LIBRARY_PATH=" + search_path(wishes.virtual_gpus, path));
+        exported("VGPU_COUNT=" + std::to_string(wishes.count));
+        // Virtual GPUs are for machines smaller than the job: more ranks than cores are expected there. One variable is
+        // Open MPI 4.1's, one 5.0's; each ignores the other's.
+        for (const auto& [name, value] : {std::pair("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+                                          std::pair("PRTE_MCA_rmaps_default_mapping_policy", ":OVERSUBSCRIBE")}) {
+            if (!has(environment, name))
+                launch.added.emplace_back(name, value);
+        }
+    } else if (path_named) {
+        exported("LD_LIBRARY_PATH=" + path);
+    }
+    if (!wishes.report.empty())
+        exported("SWITCHYARD_REPORT=" + wishes.report);
+    // Processes on other nodes see only what mpirun exports.
+    for (const auto& [name, value] : environment) {
+        const bool ours =
+            name == "SWITCHYARD" || name.starts_with("SWITCHYARD_") || (is_virtual && name.starts_with("VGPU_"));
+        const bool given =
+            (name == "SWITCHYARD_REPORT" && !wishes.report.empty()) || name == "VGPU_COUNT" || exports(options, name);
+        if (ours && !given)
+            exported(name);
+    }
+    words.insert(words.end(), wishes.program.begin(), wishes.program.end());
+    return launch;
+}
+
+std::string shell_quoted(const std::string& word) {
+    constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^";
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)
+        return word;
+    std::string text = "'";
+    for (char c : word) {
+        if (c == '\'')
+            text += "'\\''";
+        else
+            text += c;
+    }
+    return text + "'";
+}
+
+std::string shell_line(const Launch& launch) {
+    std::string line;
+    for (const auto& [name, value] : launch.added)
+        line += name + "=" + shell_quoted(value) + " ";
+    for (const std::string& word : launch.words)
+        line += shell_quoted(word) + " ";
+    line.pop_back();
+    return line;
+}
+
+}  // namespace swy::cli

@@ -1,0 +1,35 @@
+// The mpirun command line that `switchyard run` stands for: made from the wishes and the environment, without side
+// effects.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace swy::cli {
+
+struct Wishes {
+    std::string mpirun;                       // the program to run
+    std::string library;                      // libswitchyard.so
+    std::string virtual_gpus;                 // folder of their libraries; "" without them
+    int count = 0;                            // of virtual GPUs per node
+    std::string report;                       // value for SWITCHYARD_REPORT; "" leaves it to the environment
+    std::vector<std::string> mpirun_options;  // passed through as they are
+    std::vector<std::string> program;         // and its arguments
+};
+
+using Environment = std::vector<std::pair<std::string, std::string>>;  // name, value
+
+struct Launch {
+    Environment added;               // to mpirun's own environment
+    std::vector<std::string> words;  // mpirun and all that follows
+};
+
+Launch make_launch(const Wishes& wishes, const Environment& environment);
+
+// As one line for a POSIX shell.
+std::string shell_quoted(const std::string& word);
+std::string shell_line(const Launch& launch);
+
+}  // namespace swy::cli

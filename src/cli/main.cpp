@@ -1,0 +1,50 @@
+// The switchyard command: picks the subcommand. What each does is in its own file.
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "config.h"
+
+namespace {
+
+constexpr const char* kHelp =
+    "Makes an MPI program's GPU communication right and fast without changing the program.\n"
+    "\n"
+    "Usage:\n"
+    "  switchyard run [--virtual-gpus N] [-n NP] [--report] [mpirun options] -- PROGRAM [ARGS]\n"
+    "                      run a program under mpirun with Switchyard\n"
+    "  switchyard info     what was found here (MPI, GPU driver, NCCL) and every setting\n"
+    "  switchyard --version\n"
+    "\n"
+    "Each has its own --help; the manual pages are switchyard(1), switchyard-run(1), switchyard-info(1),\n"
+    "switchyard(7) for the settings, and vgpu(7) for the virtual GPUs.\n";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    const std::string_view first = words.empty() ? std::string_view() : words[0];
+    const std::span<const std::string> rest = std::span(words).subspan(words.empty() ? 0 : 1);
+    if (first == "run")
+        return swy::cli::run(rest);
+    if (first == "info")
+        return swy::cli::info(rest);
+    if (first == "settings")
+        return swy::cli::settings(rest);
+    if (first == "--version" || first == "-V") {
+        std::puts("switchyard " PACKAGE_VERSION);
+        return swy::cli::kDone;
+    }
+    if (first == "--help" || first == "-h" || first == "help") {
+        std::fputs(kHelp, stdout);
+        return swy::cli::kDone;
+    }
+    if (first.empty())
+        std::fprintf(stderr, "%s", kHelp);
+    else
+        std::fprintf(stderr, "switchyard: there is no command \"%s\"; there are run and info (switchyard --help)\n",
+                     words[0].c_str());
+    return swy::cli::kUsage;
+}

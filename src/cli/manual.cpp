@@ -1,0 +1,68 @@
+// `switchyard settings`: the table of settings as text for the manual pages, written while building.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string_view>
+
+#include "cli/commands.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::cli {
+
+namespace {
+
+// Text for mdoc(7): a backslash is an escape, a line that starts with a dot or an apostrophe a request.
+std::string roff(std::string_view text) {
+    std::string escaped;
+    for (char c : text) {
+        if (c == '\\')
+            escaped += "\\e";
+        else if (c == '-')
+            escaped += "\\-";
+        else
+            escaped += c;
+    }
+    return escaped.starts_with('.') || escaped.starts_with('\'') ? "\\&" + escaped : escaped;
+}
+
+// New sentence, new line, as mandoc wants it; words that end in a dot do not occur in the table.
+std::string sentences(std::string text) {
+    for (std::size_t at = text.find(". "); at != std::string::npos; at = text.find(". ", at + 1))
+        text[at + 1] = '\n';
+    return text;
+}
+
+std::string as_roff() {
+    std::string text = ".Bl -tag -width Ds\n";
+    for (const settings::Row& row : settings::table()) {
+        text += fmt::format(".It Ev {} Pq {}; default {}\n{}\n", roff(row.name), roff(row.type),
+                            roff(row.default_value), sentences(roff(row.meaning)));
+        if (row.agreed)
+            text += "Rank 0's value holds on all ranks.\n";
+    }
+    return text + ".El\n";
+}
+
+std::string as_markdown() {
+    std::string text = "| variable | value | default | meaning |\n| --- | --- | --- | --- |\n";
+    for (const settings::Row& row : settings::table())
+        text += fmt::format("| `{}` | {} | `{}` | {} |\n", row.name, row.type, row.default_value, row.meaning);
+    return text;
+}
+
+}  // namespace
+
+int settings(std::span<const std::string> words) {
+    if (words.size() == 1 && words[0] == "--roff") {
+        std::fputs(as_roff().c_str(), stdout);
+        return kDone;
+    }
+    if (words.size() == 1 && words[0] == "--markdown") {
+        std::fputs(as_markdown().c_str(), stdout);
+        return kDone;
+    }
+    std::fputs("switchyard settings: --roff or --markdown (for people: switchyard info, switchyard(7))\n", stderr);
+    return kUsage;
+}
+
+}  // namespace swy::cli

@@ -1,0 +1,89 @@
+#include "cli/places.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <system_error>
+
+namespace swy::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kLibrary = "libswitchyard.so";
+
+bool is_there(const fs::path& path) {
+    std::error_code ignored;
+    return fs::exists(path, ignored);
+}
+
+Found try_file(const fs::path& path) {
+    std::error_code ignored;
+    if (!fs::exists(path, ignored) || fs::is_directory(path, ignored))
+        return Found::kNo;
+    return access(path.c_str(), X_OK) == 0 ? Found::kYes : Found::kNotExecutable;
+}
+
+}  // namespace
+
+Places find_places() {
+    Places places;
+    std::error_code problem;
+    places.command = fs::read_symlink("/proc/self/exe", problem);
+    const fs::path here = places.command.parent_path();
+    // A build folder has libtool's .libs beside the command.
+    if (is_there(here / ".libs" / kLibrary)) {
+        places.expected_library = here / ".libs" / kLibrary;
+        places.expected_virtual_gpus = here / "src/vgpu/lib";
+    } else {
+        const fs::path lib = (here / fs::path(SWY_LIBDIR).lexically_relative(SWY_BINDIR)).lexically_normal();
+        places.expected_library = lib / kLibrary;
+        places.expected_virtual_gpus = lib / "switchyard/vgpu";
+    }
+    if (is_there(places.expected_library))
+        places.library = places.expected_library;
+    if (is_there(places.expected_virtual_gpus / "libcuda.so.1"))
+        places.virtual_gpus = places.expected_virtual_gpus;
+    return places;
+}
+
+Found find_program(std::string_view name, fs::path& path) {
+    if (name.find('/') != std::string_view::npos) {
+        path = name;
+        return try_file(path);
+    }
+    const char* variable = std::getenv("PATH");
+    std::string_view rest = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
+    Found best = Found::kNo;
+    while (!name.empty()) {
+        const std::size_t colon = rest.find(':');
+        const fs::path folder = rest.substr(0, colon);
+        const fs::path candidate = (folder.empty() ? fs::path(".") : folder) / name;
+        const Found found = try_file(candidate);
+        if (found != Found::kNo && best == Found::kNo)
+            path = candidate;
+        if (found == Found::kYes) {
+            path = candidate;
+            return found;
+        }
+        best = found == Found::kNo ? best : found;
+        if (colon == std::string_view::npos)
+            break;
+        rest.remove_prefix(colon + 1);
+    }
+    return best;
+}
+
+fs::path find_mpirun(const std::string& named) {
+    fs::path path;
+    if (!named.empty())
+        return find_program(named, path) == Found::kYes ? path : fs::path();
+    for (std::string_view candidate : {"mpirun", SWY_MPIRUN}) {
+        if (find_program(candidate, path) == Found::kYes)
+            return path;
+    }
+    return {};
+}
+
+}  // namespace swy::cli

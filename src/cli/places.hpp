@@ -1,0 +1,28 @@
+// Where the parts of Switchyard and the programs it starts are. For the switchyard command only.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace swy::cli {
+
+// The parts that belong to this executable, found from its own place: beside it in a build folder, by the configured
+// distance between bin and lib otherwise, so that an installation may be moved as a whole.
+struct Places {
+    std::filesystem::path command;                      // this executable
+    std::optional<std::filesystem::path> library;       // libswitchyard.so
+    std::optional<std::filesystem::path> virtual_gpus;  // folder of the virtual libcuda, libcudart and libnccl
+    std::filesystem::path expected_library, expected_virtual_gpus;  // where they should be, for messages
+};
+Places find_places();
+
+// As the shell finds a program: a name with a slash is a file, another is looked up in PATH.
+enum class Found { kYes, kNotExecutable, kNo };
+Found find_program(std::string_view name, std::filesystem::path& path);
+
+// mpirun: the one named, else PATH's, else the one that Switchyard was configured with. Empty when there is none.
+std::filesystem::path find_mpirun(const std::string& named);
+
+}  // namespace swy::cli

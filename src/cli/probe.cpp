@@ -1,0 +1,164 @@
+#include "cli/probe.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <hwloc.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "cli/launch.hpp"
+#include "device/device.hpp"
+
+namespace swy::cli {
+
+namespace {
+
+// Libraries stay loaded until the command ends: several of them do not like to be unloaded.
+void* load(const std::string& name, std::string& problem) {
+    void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (handle == nullptr) {
+        const char* error = dlerror();
+        problem = error != nullptr ? error : "cannot be loaded";
+    }
+    return handle;
+}
+
+template <typename Function>
+Function* find(void* handle, const char* name) {
+    return reinterpret_cast<Function*>(dlsym(handle, name));
+}
+
+std::string file_of(void* symbol) {
+    Dl_info info;
+    return symbol != nullptr && dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+// Only the virtual GPUs' libraries have this, or need one that has it.
+bool is_virtual(void* handle) {
+    return dlsym(handle, "vgpu_alias") != nullptr;
+}
+
+// The library itself, and through it the MPI that a program gets: it is asked for its version as loaded, which needs no
+// MPI_Init.
+void probe_library(Findings& findings) {
+    LibraryFound& ours = findings.switchyard;
+    ours.file = findings.places.expected_library.string();
+    if (!findings.places.library) {
+        ours.problem = "is not there";
+        return;
+    }
+    void* handle = load(ours.file, ours.problem);
+    if (handle == nullptr) {
+        findings.mpi.problem = "not asked, since libswitchyard does not load";
+        return;
+    }
+    int major = 0;
+    int minor = 0;
+    int patch = 0;
+    auto* version = find<int(int*, int*, int*)>(handle, "MPIX_Switchyard_version");
+    if (version != nullptr && version(&major, &minor, &patch) == 0)
+        ours.version = fmt::format("{}.{}.{}", major, minor, patch);
+    else
+        ours.problem = "is no libswitchyard (it has no MPIX_Switchyard_version)";
+    // Not a door of ours: the name is found in libmpi, which libswitchyard needs.
+    auto* describe = find<int(char*, int*)>(handle, "MPI_Get_library_version");
+    if (describe == nullptr) {
+        findings.mpi.problem = "libswitchyard was loaded without an MPI";
+        return;
+    }
+    std::array<char, 8192> text{};  // more than any MPI_MAX_LIBRARY_VERSION_STRING
+    int length = 0;
+    describe(text.data(), &length);
+    findings.mpi.version = text.data();
+    findings.mpi.version.erase(std::min(findings.mpi.version.find_first_of(",\n"), findings.mpi.version.size()));
+    findings.mpi.file = file_of(reinterpret_cast<void*>(describe));
+}
+
+void probe_mpirun(MpirunFound& mpirun) {
+    mpirun.file = find_mpirun("").string();
+    if (mpirun.file.empty())
+        return;
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(
+        popen((shell_quoted(mpirun.file) + " --version 2>&1").c_str(), "r"), pclose);
+    std::array<char, 256> line{};
+    if (pipe && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) {
+        mpirun.version = line.data();
+        mpirun.version.erase(std::min(mpirun.version.find('\n'), mpirun.version.size()));
+    }
+}
+
+std::vector<Device> devices() {
+    std::vector<Device> all;
+    for (int ordinal = 0; ordinal < device::device_count(); ++ordinal) {
+        Device found{ordinal, device::device_name(ordinal), "", ""};
+        device::Identity id;
+        if (device::identify(ordinal, id)) {
+            found.uuid = "GPU-";
+            for (std::size_t i = 0; i < id.uuid.size(); ++i)
+                found.uuid += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id.uuid[i]);
+            found.pci = fmt::format("{:08x}:{:02x}:{:02x}.0", id.pci_domain, id.pci_bus, id.pci_device);
+        }
+        all.push_back(std::move(found));
+    }
+    return all;
+}
+
+void probe_driver(DriverFound& driver) {
+    const device::DriverState state = device::load_driver();
+    driver.problem = device::driver_problem();
+    if (void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD); handle != nullptr) {
+        driver.is_virtual = is_virtual(handle);
+        int version = 0;
+        auto* ask = find<int(int*)>(handle, "cuDriverGetVersion");
+        driver.file = file_of(reinterpret_cast<void*>(ask));
+        if (ask != nullptr && ask(&version) == 0 && version > 0)
+            driver.version = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+    }
+    switch (state) {
+        case device::DriverState::kNotLoaded:
+            driver.state = "no driver";
+            break;
+        case device::DriverState::kUnusable:
+            driver.state = "unusable";
+            break;
+        case device::DriverState::kLoaded:
+            driver.devices = devices();
+            driver.state = driver.devices.empty() ? "no device" : "usable";
+            break;
+    }
+}
+
+void probe_nccl(const std::string& name, LibraryFound& nccl) {
+    void* handle = load(name, nccl.problem);
+    if (handle == nullptr)
+        return;
+    int version = 0;
+    auto* ask = find<int(int*)>(handle, "ncclGetVersion");
+    nccl.file = file_of(reinterpret_cast<void*>(ask));
+    nccl.is_virtual = is_virtual(handle);
+    if (ask == nullptr || ask(&version) != 0) {
+        nccl.problem = name + " is no NCCL (ncclGetVersion is missing or fails)";
+        return;
+    }
+    nccl.version = fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+    if (version < 21800)
+        nccl.problem = "is older than 2.18: device memory will be staged through host memory";
+}
+
+}  // namespace
+
+Findings probe(const std::string& nccl_library) {
+    Findings findings;
+    findings.places = find_places();
+    probe_library(findings);
+    probe_mpirun(findings.mpirun);
+    probe_driver(findings.driver);
+    probe_nccl(nccl_library.empty() ? "libnccl.so.2" : nccl_library, findings.nccl);
+    const unsigned api = hwloc_get_api_version();
+    findings.hwloc = fmt::format("{}.{}.{}", api >> 16, api >> 8 & 0xff, api & 0xff);
+    return findings;
+}
+
+}  // namespace swy::cli

@@ -1,0 +1,45 @@
+// What `switchyard info` finds out about this machine: each part loaded as a program would load it, nothing started.
+// For info.cpp only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/places.hpp"
+
+namespace swy::cli {
+
+struct Device {
+    int ordinal = 0;
+    std::string name, uuid, pci;
+};
+
+struct DriverFound {
+    std::string state;    // "usable", "no device", "no driver", "unusable"
+    std::string problem;  // "" or what is wrong and what to do
+    std::string file, version;
+    bool is_virtual = false;
+    std::vector<Device> devices;
+};
+
+struct LibraryFound {  // libnccl, libmpi, libswitchyard
+    std::string file, version;
+    std::string problem;  // "" when it loads
+    bool is_virtual = false;
+};
+
+struct MpirunFound {
+    std::string file, version;
+};
+
+struct Findings {
+    Places places;
+    LibraryFound switchyard, mpi, nccl;
+    MpirunFound mpirun;
+    DriverFound driver;
+    std::string hwloc;
+};
+
+Findings probe(const std::string& nccl_library);
+
+}  // namespace swy::cli

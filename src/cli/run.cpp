@@ -1,0 +1,236 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "cli/commands.hpp"
+#include "cli/launch.hpp"
+#include "cli/places.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::cli {
+
+namespace {
+
+constexpr const char* kSynopsis =
+    "switchyard run [--virtual-gpus N] [-n NP] [--report[=text|json:FILE]] [--dry-run] [--mpirun FILE]\n"
+    "                             [any mpirun option ...] -- PROGRAM [ARGS ...]";
+constexpr const char* kNotes =
+    "\nEverything that is not listed above is mpirun's: -n, -np, --map-by, --host, --mca, -x ...\n"
+    "The exit status is mpirun's; 125 when switchyard itself fails, 126 when PROGRAM cannot be executed,\n"
+    "127 when it is not found.\n"
+    "\nExamples:\n"
+    "  switchyard run -n 4 -- ./app\n"
+    "  switchyard run --virtual-gpus 4 -n 4 --report -- python3 train.py\n";
+
+// CLI11 knows only our own options: the usage line is ours.
+class Help : public CLI::Formatter {
+  public:
+    std::string make_usage(const CLI::App*, std::string) const override {
+        return "Usage: " + std::string(kSynopsis) + "\n";
+    }
+};
+
+int fail(const std::string& text, int status = kRunFailed) {
+    std::fprintf(stderr, "switchyard run: %s\n", text.c_str());
+    return status;
+}
+
+// The words before PROGRAM, as ours and mpirun's; mpirun has too many options to know them all, so only ours are known
+// here.
+struct Parts {
+    std::vector<std::string> ours, mpirun, program;
+    std::string problem;
+};
+
+bool is_option(std::string_view word, std::string_view name) {
+    return word == name || (word.starts_with(name) && word.substr(name.size()).starts_with('='));
+}
+
+Parts take_apart(std::span<const std::string> words) {
+    Parts parts;
+    const auto dashes = std::find(words.begin(), words.end(), "--");
+    const bool marked = dashes != words.end();
+    auto word = words.begin();
+    for (; word != dashes; ++word) {
+        const bool count = *word == "-n" || *word == "-np";
+        if (*word == "--report") {
+            parts.ours.emplace_back("--report=1");
+        } else if (is_option(*word, "--report") || *word == "--dry-run" || *word == "--help" || *word == "-h") {
+            parts.ours.push_back(*word);
+        } else if (is_option(*word, "--virtual-gpus") || is_option(*word, "--mpirun")) {
+            parts.ours.push_back(*word);
+            if (word->find('=') == std::string::npos && word + 1 != dashes)
+                parts.ours.push_back(*++word);
+        } else if (marked || count) {
+            parts.mpirun.push_back(*word);
+            if (count && word + 1 != dashes)
+                parts.mpirun.push_back(*++word);
+        } else if (word->starts_with('-')) {
+            // Whether the next word is this option's value or PROGRAM is known to mpirun alone.
+            parts.problem = "with mpirun's option " + *word + ", PROGRAM must come after --, as in: switchyard run " +
+                            *word + " ... -- PROGRAM ARGS";
+            return parts;
+        } else {
+            break;
+        }
+    }
+    parts.program.assign(marked ? dashes + 1 : word, words.end());
+    return parts;
+}
+
+// Files named by these are another folder's or another machine's: only mpirun can tell whether PROGRAM is there.
+bool elsewhere(const std::vector<std::string>& options) {
+    constexpr std::string_view kOptions[] = {"-wdir",     "--wdir",
+                                             "-wd",       "--wd",
+                                             "-path",     "--path",
+                                             "-H",        "-host",
+                                             "--host",    "--hostfile",
+                                             "-hostfile", "-machinefile",
+                                             "--app",     "--machinefile",
+                                             "-app",      "--preload-binary",
+                                             "-s",        "--set-cwd-to-session-dir"};
+    return std::any_of(options.begin(), options.end(), [&](const std::string& option) {
+        return std::any_of(std::begin(kOptions), std::end(kOptions),
+                           [&](std::string_view known) { return is_option(option, known); });
+    });
+}
+
+Environment environment() {
+    Environment all;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        const std::string text = *entry;
+        const std::size_t equals = text.find('=');
+        if (equals != std::string::npos && equals + 1 < text.size())  // set to nothing counts as not set
+            all.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    }
+    return all;
+}
+
+// mpirun refuses to work for root unless told twice. Its message names its option only for its own command line.
+void warn_root(const Launch& launch) {
+    const auto set = [](const char* name) { return std::getenv(name) != nullptr; };
+    const bool allowed =
+        (set("OMPI_ALLOW_RUN_AS_ROOT") && set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")) ||
+        (set("PRTE_ALLOW_RUN_AS_ROOT") && set("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")) ||
+        std::find(launch.words.begin(), launch.words.end(), "--allow-run-as-root") != launch.words.end() ||
+        std::find(launch.words.begin(), launch.words.end(), "-allow-run-as-root") != launch.words.end();
+    if (geteuid() == 0 && !allowed) {
+        std::fprintf(stderr,
+                     "switchyard run: you are root, for whom mpirun refuses to start programs. Be another user, or put "
+                     "--allow-run-as-root\n"
+                     "after \"switchyard run\", or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+                     "(in a container).\n");
+    }
+}
+
+int execute(const Launch& launch) {
+    for (const auto& [name, value] : launch.added)
+        setenv(name.c_str(), value.c_str(), 1);
+    std::vector<char*> words;
+    for (const std::string& word : launch.words)
+        words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    std::fflush(nullptr);
+    execv(words[0], words.data());
+    return fail("cannot start " + launch.words[0] + ": " + std::strerror(errno));
+}
+
+int check_program(const Parts& parts) {
+    if (parts.program.empty())
+        return fail("no PROGRAM was given. Usage: " + std::string(kSynopsis));
+    std::filesystem::path path;
+    const std::string& program = parts.program[0];
+    if (elsewhere(parts.mpirun))
+        return kDone;
+    switch (find_program(program, path)) {
+        case Found::kYes:
+            return kDone;
+        case Found::kNotExecutable:
+            return fail(
+                path.string() + " cannot be executed (chmod +x? or its interpreter in front: python3 " + program + ")",
+                kNotExecutable);
+        case Found::kNo:
+            break;
+    }
+    const bool is_path = program.find('/') != std::string::npos;
+    return fail(
+        program + (is_path ? " does not exist" : " was not found in PATH (for one in this folder: ./" + program + ")"),
+        kNotFound);
+}
+
+// Where the library and, if wished for, the virtual GPUs are; "" or what is missing.
+std::string fill_places(Wishes& wishes, bool is_virtual) {
+    const Places places = find_places();
+    if (!places.library)
+        return "libswitchyard.so is not where it belongs, at " + places.expected_library.string();
+    if (is_virtual && !places.virtual_gpus)
+        return "the virtual GPUs' libraries are not where they belong, in " + places.expected_virtual_gpus.string();
+    wishes.library = places.library->string();
+    wishes.virtual_gpus = is_virtual ? places.virtual_gpus->string() : "";
+    if (wishes.library.find_first_of(": ") != std::string::npos)
+        return wishes.library +
+               " has a space or a colon in its path, which LD_PRELOAD cannot take; move it or link to it";
+    return {};
+}
+
+}  // namespace
+
+int run(std::span<const std::string> words) {
+    Parts parts = take_apart(words);
+    Wishes wishes;
+    bool dry_run = false;
+    std::string mpirun;
+    CLI::App app("Runs an MPI program under mpirun with Switchyard in front of its MPI library.", "switchyard run");
+    app.formatter(std::make_shared<Help>());
+    app.footer(kNotes);
+    const auto* gpus =
+        app.add_option("--virtual-gpus", wishes.count, "give each node N virtual GPUs (real ones are not seen)")
+            ->type_name("N")
+            ->check(CLI::Range(0, 1024));
+    app.add_option("--report", wishes.report, "report at the end: a table, or an object in FILE")
+        ->type_name("[=text|json:FILE]");
+    app.add_flag("--dry-run", dry_run, "print the mpirun line and do nothing");
+    app.add_option("--mpirun", mpirun, "the mpirun to use (default: PATH's)")->type_name("FILE");
+    std::reverse(parts.ours.begin(), parts.ours.end());  // as CLI11 wants them
+    try {
+        app.parse(parts.ours);
+    } catch (const CLI::CallForHelp&) {
+        std::fputs(app.help().c_str(), stdout);
+        return kDone;
+    } catch (const CLI::ParseError& error) {
+        return fail(std::string(error.what()) + " (switchyard run --help)");
+    }
+    if (!parts.problem.empty())
+        return fail(parts.problem);
+    if (const int status = check_program(parts); status != kDone)
+        return status;
+    if (!wishes.report.empty())
+        setenv("SWITCHYARD_REPORT", wishes.report.c_str(), 1);
+    settings::Values ignored;
+    if (const std::string problems = settings::read(ignored); !problems.empty())
+        return fail(problems);
+    if (const std::string problem = fill_places(wishes, gpus->count() > 0); !problem.empty())
+        return fail(problem);
+    wishes.mpirun = find_mpirun(mpirun).string();
+    if (wishes.mpirun.empty())
+        return fail((mpirun.empty() ? "mpirun was not found in PATH" : mpirun + " is no program") +
+                    std::string(" (Debian: openmpi-bin)"));
+    wishes.mpirun_options = std::move(parts.mpirun);
+    wishes.program = std::move(parts.program);
+    const Launch launch = make_launch(wishes, environment());
+    if (dry_run) {
+        std::puts(shell_line(launch).c_str());
+        return kDone;
+    }
+    warn_root(launch);
+    return execute(launch);
+}
+
+}  // namespace swy::cli

@@ -1,0 +1,47 @@
+#include <nlohmann/json.hpp>
+
+#include "report/summary.hpp"
+
+namespace swy::report {
+
+namespace {
+
+nlohmann::ordered_json or_null(const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
+}  // namespace
+
+// The manual, switchyard(7), describes this object: the two change together.
+std::string as_json(const Summary& summary) {
+    nlohmann::ordered_json report;
+    report["versions"] = {{"switchyard", summary.switchyard},
+                          {"mpi", or_null(summary.mpi)},
+                          {"nccl", or_null(summary.nccl)},
+                          {"driver", or_null(summary.driver)}};
+    nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
+    nlohmann::ordered_json devices = nlohmann::ordered_json::array();
+    for (const Rank& rank : summary.ranks) {
+        hosts.push_back(rank.host);
+        devices.push_back(or_null(rank.device));
+    }
+    report["ranks"] = {{"number", summary.ranks.size()}, {"hosts", std::move(hosts)}};
+    report["devices"] = std::move(devices);
+    report["communicators"] = {{"made", summary.communicators.made},
+                               {"reused", summary.communicators.reused},
+                               {"evicted", summary.communicators.evicted},
+                               {"live_max", summary.communicators.live_max}};
+    nlohmann::ordered_json calls = nlohmann::ordered_json::array();
+    for (const Line& line : summary.lines) {
+        calls.push_back({{"call", line.call},
+                         {"carrier", name(line.carrier)},
+                         {"count", line.count},
+                         {"bytes", line.bytes},
+                         {"seconds", line.seconds},
+                         {"reason", name(line.reason)}});
+    }
+    report["calls"] = std::move(calls);
+    return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace swy::report

@@ -1,0 +1,149 @@
+#include "report/report.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "config.h"
+#include "real.hpp"
+#include "report/counters.hpp"
+#include "report/summary.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::report {
+
+namespace {
+
+constexpr int kRoot = 0;
+constexpr std::size_t kTexts = 5;  // of Facts
+
+// Which cells any rank has, the same list on every rank.
+std::vector<Key> cells_of_all(const std::vector<Cell>& mine) {
+    std::vector<unsigned char> used((keys() + 7) / 8);
+    for (const Cell& cell : mine)
+        used[cell.key / 8] = static_cast<unsigned char>(used[cell.key / 8] | (1u << (cell.key % 8)));
+    real::Allreduce(MPI_IN_PLACE, used.data(), static_cast<int>(used.size()), MPI_UNSIGNED_CHAR, MPI_BOR,
+                    MPI_COMM_WORLD);
+    std::vector<Key> all;
+    for (Key key = 0; key < keys(); ++key) {
+        if ((used[key / 8] >> (key % 8) & 1u) != 0)
+            all.push_back(key);
+    }
+    return all;
+}
+
+// The sums over ranks; significant on the root.
+std::vector<Line> sum_lines() {
+    const std::vector<Cell> mine = snapshot();
+    const std::vector<Key> all = cells_of_all(mine);
+    std::vector<Sum> sums(all.size());
+    for (const Cell& cell : mine)
+        sums[static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), cell.key) - all.begin())] = cell.sum;
+    std::vector<Sum> totals(all.size());
+    static_assert(sizeof(Sum) == 3 * sizeof(std::uint64_t));
+    real::Reduce(sums.data(), totals.data(), static_cast<int>(3 * all.size()), MPI_UINT64_T, MPI_SUM, kRoot,
+                 MPI_COMM_WORLD);
+    std::vector<Line> lines;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        lines.push_back({std::string(name(static_cast<CallId>(call_of(all[i])))),
+                         static_cast<Carrier>(carrier_of(all[i])), static_cast<Reason>(reason_of(all[i])),
+                         totals[i].count, totals[i].bytes, static_cast<double>(totals[i].nanoseconds) * 1e-9});
+    }
+    return lines;
+}
+
+// The texts of all ranks, kTexts a rank, in rank order; on the root only.
+std::vector<std::string> gather_texts(const Facts& mine, int rank, int ranks) {
+    std::string packed;
+    for (const std::string* text : {&mine.mpi_library, &mine.nccl_version, &mine.driver, &mine.host, &mine.device}) {
+        packed += text->c_str();  // up to the first NUL, which separates
+        packed += '\0';
+    }
+    const int length = static_cast<int>(packed.size());
+    std::vector<int> lengths(rank == kRoot ? static_cast<std::size_t>(ranks) : 0);
+    real::Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, kRoot, MPI_COMM_WORLD);
+    std::vector<int> offsets(lengths.size());
+    for (std::size_t i = 1; i < offsets.size(); ++i)
+        offsets[i] = offsets[i - 1] + lengths[i - 1];
+    std::string all(lengths.empty() ? 0 : static_cast<std::size_t>(offsets.back() + lengths.back()), '\0');
+    real::Gatherv(packed.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(), MPI_CHAR, kRoot,
+                  MPI_COMM_WORLD);
+    std::vector<std::string> texts;
+    for (std::size_t at = 0; at < all.size(); at += texts.back().size() + 1)
+        texts.emplace_back(all.c_str() + at);
+    return texts;
+}
+
+// One version where all ranks that have one agree, else all that there are.
+std::string versions(const std::vector<std::string>& texts, std::size_t which) {
+    std::vector<std::string> seen;
+    for (std::size_t i = which; i < texts.size(); i += kTexts) {
+        if (!texts[i].empty() && std::find(seen.begin(), seen.end(), texts[i]) == seen.end())
+            seen.push_back(texts[i]);
+    }
+    std::string joined;
+    for (const std::string& text : seen)
+        joined += (joined.empty() ? "" : "; ") + text;
+    return joined;
+}
+
+Communicators largest(const Facts& mine) {
+    const long own[] = {mine.nccl_made, mine.nccl_reused, mine.nccl_evicted, mine.nccl_live_max};
+    long all[std::size(own)] = {};
+    real::Reduce(own, all, static_cast<int>(std::size(own)), MPI_LONG, MPI_MAX, kRoot, MPI_COMM_WORLD);
+    return {all[0], all[1], all[2], all[3]};
+}
+
+void put(std::string_view text, std::FILE* file) {
+    std::fwrite(text.data(), 1, text.size(), file);
+}
+
+void write_file(const std::string& path, const std::string& text) {
+    std::FILE* file = std::fopen(path.c_str(), "w");
+    bool written = file != nullptr;
+    if (written) {
+        put(text, file);
+        written = std::ferror(file) == 0;
+        written = std::fclose(file) == 0 && written;
+    }
+    if (!written) {
+        std::fprintf(stderr, "switchyard: the report could not be written to %s: %s (SWITCHYARD_REPORT=json:FILE)\n",
+                     path.c_str(), std::strerror(errno));
+    }
+}
+
+}  // namespace
+
+void write(const Facts& mine) {
+    int rank = 0;
+    int ranks = 1;
+    real::Comm_rank(MPI_COMM_WORLD, &rank);
+    real::Comm_size(MPI_COMM_WORLD, &ranks);
+    Summary summary;
+    summary.lines = sum_lines();
+    summary.communicators = largest(mine);
+    const std::vector<std::string> texts = gather_texts(mine, rank, ranks);
+    if (rank != kRoot)
+        return;
+    summary.switchyard = PACKAGE_VERSION;
+    summary.mpi = versions(texts, 0);
+    summary.nccl = versions(texts, 1);
+    summary.driver = versions(texts, 2);
+    for (std::size_t i = 0; i + kTexts <= texts.size(); i += kTexts)
+        summary.ranks.push_back({texts[i + 3], texts[i + 4]});
+    if (settings::values().report == settings::ReportTo::kJson) {
+        write_file(settings::values().report_file, as_json(summary));
+    } else {
+        put(as_text(summary), stderr);
+        std::fflush(stderr);
+    }
+}
+
+}  // namespace swy::report

@@ -1,0 +1,40 @@
+// A whole job's report as data, and its two faces: a table for people and a JSON object for machines. Made by
+// report.cpp on rank 0.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "route/reason.hpp"
+
+namespace swy::report {
+
+struct Line {  // summed over ranks
+    std::string call;
+    Carrier carrier = Carrier::kHost;
+    Reason reason = Reason::kNone;
+    std::uint64_t count = 0, bytes = 0;
+    double seconds = 0;
+};
+
+struct Rank {
+    std::string host, device;  // device: "" when the rank used none
+};
+
+struct Communicators {  // NCCL's, the largest number of any rank
+    long made = 0, reused = 0, evicted = 0, live_max = 0;
+};
+
+struct Summary {
+    std::string switchyard, mpi, nccl, driver;  // versions; "" where not loaded on any rank, "A; B" where ranks differ
+    std::vector<Rank> ranks;
+    std::vector<Line> lines;
+    Communicators communicators;
+};
+
+std::string as_text(const Summary& summary);  // one screen, for a terminal of 100 columns
+std::string as_json(
+    const Summary& summary);  // one object, UTF-8 (other bytes in names are replaced), ends in a newline
+
+}  // namespace swy::report
