@@ -39,6 +39,9 @@ AC_DEFUN([SWY_SANITIZERS],[
     SWY_CXXFLAGS="$SWY_CXXFLAGS $SWY_SANITIZE"
     SWY_CFLAGS="$SWY_CFLAGS $SWY_SANITIZE"
     SWY_FOUND([sanitizers],[$enable_sanitizers])])
+  # Tests may take so many times longer.
+  AS_IF([test -n "$enable_sanitizers"],[SWY_TIME_FACTOR=4],[SWY_TIME_FACTOR=1])
+  AC_SUBST([SWY_TIME_FACTOR])
   AC_SUBST([SWY_SANITIZE])
   AC_SUBST([SANITIZERS],[$enable_sanitizers])
 ])

@@ -3,7 +3,7 @@ TEST_EXTENSIONS = .test
 LOG_DRIVER = $(BASH) $(top_srcdir)/tests/driver
 TEST_LOG_DRIVER = $(LOG_DRIVER)
 AM_TESTS_ENVIRONMENT = SWY_SRCDIR='$(abs_top_srcdir)'; SWY_BUILDDIR='$(abs_top_builddir)'; \
-    export SWY_SRCDIR SWY_BUILDDIR;
+    SWY_TIME_FACTOR='$(SWY_TIME_FACTOR)'; export SWY_SRCDIR SWY_BUILDDIR SWY_TIME_FACTOR;
 
 dist_noinst_SCRIPTS += tests/driver tests/summary
 EXTRA_DIST += tests/environment
@@ -15,11 +15,6 @@ MPI_TEST_LIBS = $(MPI_LIBS) -ldl
 RELINKED_LIBS = libswitchyard.la $(MPI_LIBS) -ldl
 # -no-install: a program that can be started as it is, not by libtool's script.
 RELINKED_LINK = $(AM_LDFLAGS) -no-install
-
-# One area at a time: make check-unit, check-mpi, check-vgpu, check-build ...
-.PHONY: check-unit check-mpi check-vgpu check-build check-cli
-check-unit check-mpi check-vgpu check-build check-cli:
-	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(filter tests/$(@:check-%=%)/%,$(TESTS))'
 
 build_tests = tests/build/exports.test tests/build/inert.test tests/build/install.test tests/build/configure.test \
     tests/build/scripts.test
