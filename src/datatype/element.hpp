@@ -33,4 +33,7 @@ Operator operator_of(MPI_Op op);
 // Does MPI define `op` on `element` (MPI 4.0 section 6.9.2)? User operators: always.
 bool defined(Operator op, Element element);
 
+std::string_view name(Element element);  // "float64"; "none" for kNone
+std::string_view name(Operator op);      // "sum"; "user"
+
 }  // namespace swy::datatype

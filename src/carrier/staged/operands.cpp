@@ -1,0 +1,254 @@
+#include "carrier/staged/operands.hpp"
+
+#include <algorithm>
+
+#include "carrier/staged/group.hpp"
+
+namespace swy::carrier::staged {
+namespace {
+
+using datatype::Layout;
+
+// Collectives whose receive buffer is written from end to end wherever it is significant: the amounts sent and received
+// must be equal. (Not MPI_Exscan, which leaves rank 0's alone, nor the neighbourhood collectives, which leave
+// MPI_PROC_NULL's blocks.)
+bool writes_all(CallId id) {
+    switch (id) {
+        case CallId::kBcast:
+        case CallId::kGather:
+        case CallId::kGatherv:
+        case CallId::kScatter:
+        case CallId::kScatterv:
+        case CallId::kAllgather:
+        case CallId::kAllgatherv:
+        case CallId::kAlltoall:
+        case CallId::kAlltoallv:
+        case CallId::kAlltoallw:
+        case CallId::kReduce:
+        case CallId::kAllreduce:
+        case CallId::kReduceScatterBlock:
+        case CallId::kReduceScatter:
+        case CallId::kScan:
+            return true;
+        default:
+            return false;
+    }
+}
+
+// With MPI_IN_PLACE a rank's own block of the receive buffer is all that is read.
+bool reads_own_block_in_place(CallId id) {
+    return id == CallId::kGather || id == CallId::kGatherv || id == CallId::kAllgather || id == CallId::kAllgatherv;
+}
+
+// The types MPI sees decide what it makes of the bytes: another representation, the view of a file, an element's old
+// value.
+bool bytes_alone_matter(const Call& call) {
+    const bool converts = call.id == CallId::kPackExternal || call.id == CallId::kUnpackExternal;
+    return call.op == MPI_OP_NULL && !converts &&
+           (call.owner.kind == Owner::Kind::kComm || call.owner.kind == Owner::Kind::kNone);
+}
+
+bool has_root(const Call& call) {
+    return call.id == CallId::kBcast ||
+           std::any_of(call.operands.begin(), call.operands.end(), [](const Operand& o) { return o.at != At::kAll; });
+}
+
+// A message to or from MPI_PROC_NULL. MPI_Sendrecv's root is the destination; where its source is MPI_PROC_NULL the
+// buffer is kept as it is.
+bool nobody_there(const Call& call, const Operand& operand) {
+    if (call.root != MPI_PROC_NULL)
+        return false;
+    switch (call.id) {
+        case CallId::kSend:
+        case CallId::kSsend:
+        case CallId::kRsend:
+        case CallId::kBsend:
+        case CallId::kRecv:
+        case CallId::kIsend:
+        case CallId::kIssend:
+        case CallId::kIrsend:
+        case CallId::kIbsend:
+        case CallId::kIrecv:
+            return true;
+        case CallId::kSendrecv:
+            return operand.access == Access::kIn;
+        default:
+            return false;
+    }
+}
+
+enum class Role : std::uint8_t { kNone, kAll, kRoot, kNotRoot };
+
+// This rank's part in a call with a root (MPI 4.0 section 6.2.3): on an intercommunicator only the group without the
+// root passes what is passed by all.
+Role role_of(const Call& call, const Operand& operand, const Group& group) {
+    if (!has_root(call))
+        return Role::kAll;
+    Role role = Role::kNotRoot;
+    if (group.inter) {
+        if (call.root == MPI_PROC_NULL)
+            return Role::kNone;
+        if (call.root == MPI_ROOT)
+            return operand.at == At::kRoot || call.id == CallId::kBcast ? Role::kRoot : Role::kNone;
+    } else if (call.root == group.rank) {
+        role = Role::kRoot;
+    }
+    if (operand.at == At::kAll || (operand.at == At::kRoot) == (role == Role::kRoot))
+        return role;
+    return Role::kNone;
+}
+
+// Collects the segments of one operand.
+class Builder {
+  public:
+    explicit Builder(Data& data) : data_(data) {}
+
+    // Elements of `type` behind `offset`, or at `displacement` extents. Segments that follow one another become one.
+    void add(MPI_Datatype type, MPI_Count count, MPI_Aint offset, MPI_Aint displacement) {
+        if (count <= 0 || type == MPI_DATATYPE_NULL)
+            return;
+        const Layout* layout = layout_of(type);
+        if (layout->size == 0)
+            return;
+        offset += displacement * layout->extent;
+        const auto elements = static_cast<std::size_t>(count);
+        if (!all.empty()) {
+            Segment& last = all.back();
+            if (last.layout == layout && last.offset + static_cast<MPI_Aint>(last.count) * layout->extent == offset) {
+                last.count += elements;
+                return;
+            }
+        }
+        all.push_back({layout, offset, elements, 0});
+    }
+
+    std::vector<Segment> all;
+
+  private:
+    const Layout* layout_of(MPI_Datatype type) {
+        if (type == type_)
+            return layout_;
+        data_.layouts.push_back(datatype::layout_of(type));
+        type_ = type;
+        return layout_ = data_.layouts.back().get();
+    }
+
+    Data& data_;
+    MPI_Datatype type_ = MPI_DATATYPE_NULL;
+    const Layout* layout_ = nullptr;
+};
+
+// Blocks [first, last) of an operand whose blocks have counts of their own.
+void add_blocks(Builder& builder, const Operand& operand, int first, int last) {
+    if (operand.counts == nullptr)
+        return;
+    for (int r = first; r < last; ++r) {
+        if (operand.types != nullptr)
+            builder.add(operand.types[r], operand.counts[r],
+                        operand.offsets != nullptr  ? operand.offsets[r]
+                        : operand.displs != nullptr ? operand.displs[r]
+                                                    : 0,
+                        0);
+        else
+            builder.add(operand.type, operand.counts[r], 0, operand.displs != nullptr ? operand.displs[r] : 0);
+    }
+}
+
+MPI_Count sum(const int* counts, int ranks) {
+    MPI_Count total = 0;
+    for (int r = 0; counts != nullptr && r < ranks; ++r)
+        total += std::max(counts[r], 0);
+    return total;
+}
+
+// All of the operand.
+void add_all(Builder& builder, const Call& call, const Operand& operand, const Group& group) {
+    const MPI_Comm comm = call.owner.kind == Owner::Kind::kComm ? call.owner.comm : MPI_COMM_NULL;
+    switch (operand.shape) {
+        case Shape::kOne:
+        case Shape::kAddress:
+            return builder.add(operand.type, operand.count, 0, 0);
+        case Shape::kRanks:
+            return builder.add(operand.type, operand.count * group.others, 0, 0);
+        case Shape::kRanksLocal:
+            return builder.add(operand.type, operand.count * group.own, 0, 0);
+        case Shape::kRanksSum:
+            return builder.add(operand.type, sum(operand.counts, group.own), 0, 0);
+        case Shape::kRanksOwn:
+            return builder.add(operand.type, operand.counts != nullptr ? operand.counts[group.rank] : 0, 0, 0);
+        case Shape::kRanksVector:
+        case Shape::kRanksBytes:
+            return add_blocks(builder, operand, 0, group.others);
+        case Shape::kSources:
+            return builder.add(operand.type, operand.count * neighbours_of(comm).sources, 0, 0);
+        case Shape::kTargets:
+            return builder.add(operand.type, operand.count * neighbours_of(comm).targets, 0, 0);
+        case Shape::kSourcesVector:
+        case Shape::kSourcesBytes:
+            return add_blocks(builder, operand, 0, neighbours_of(comm).sources);
+        case Shape::kTargetsVector:
+        case Shape::kTargetsBytes:
+            return add_blocks(builder, operand, 0, neighbours_of(comm).targets);
+    }
+}
+
+// This rank's own block of a gathering call's receive buffer.
+void add_own_block(Builder& builder, const Operand& operand, int rank) {
+    if (operand.shape == Shape::kRanksVector)
+        add_blocks(builder, operand, rank, rank + 1);
+    else
+        builder.add(operand.type, operand.count, 0, operand.count * rank);
+}
+
+bool needs_group(const Call& call, const Operand& operand) {
+    return operand.shape != Shape::kOne || has_root(call);
+}
+
+}  // namespace
+
+Data data_of(const Call& call, const Operand& operand) {
+    Data data;
+    if (operand.address == MPI_IN_PLACE || operand.shape == Shape::kAddress || nobody_there(call, operand))
+        return data;
+    const bool collective = call.owner.kind == Owner::Kind::kComm && needs_group(call, operand);
+    const Group group = collective ? group_of(call.owner.comm) : Group{};
+    const Role role = collective ? role_of(call, operand, group) : Role::kAll;
+    if (role == Role::kNone)
+        return data;
+
+    bool reads = operand.access != Access::kOut, writes = operand.access != Access::kIn;
+    if (call.id == CallId::kBcast) {
+        reads = role == Role::kRoot;
+        writes = !reads;
+    }
+    Builder all(data);
+    add_all(all, call, operand, group);
+    if (all.all.empty())
+        return data;
+    if (writes && reads && reads_own_block_in_place(call.id)) {
+        Builder own(data);
+        add_own_block(own, operand, group.rank);
+        data.reads = std::move(own.all);
+        if (operand.shape == Shape::kRanks && !data.reads.empty())
+            data.reads.front().index = static_cast<std::size_t>(operand.count) * static_cast<std::size_t>(group.rank);
+    } else if (reads || !writes_all(call.id)) {
+        data.reads = all.all;
+    }
+    if (writes && (operand.shape == Shape::kRanksSum || operand.shape == Shape::kRanksLocal)) {
+        // MPI_Reduce_scatter(_block) in place: read from all blocks, the result where the buffer begins (MPI 4.0
+        // section 6.10).
+        Builder own(data);
+        own.add(operand.type,
+                operand.shape == Shape::kRanksLocal ? operand.count : MPI_Count{operand.counts[group.rank]}, 0, 0);
+        data.writes = std::move(own.all);
+    } else if (writes) {
+        data.writes = std::move(all.all);
+    }
+    const bool in_order = operand.shape == Shape::kOne || operand.shape == Shape::kRanks ||
+                          operand.shape == Shape::kSources || operand.shape == Shape::kTargets;
+    data.substitutable = in_order && bytes_alone_matter(call);
+    data.kept = !writes_all(call.id);
+    return data;
+}
+
+}  // namespace swy::carrier::staged

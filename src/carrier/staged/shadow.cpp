@@ -1,0 +1,186 @@
+#include "carrier/staged/shadow.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <climits>
+#include <utility>
+
+#include "real.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::carrier::staged {
+namespace {
+
+// Room to place a shadow as the program's data lies in its cache lines, and away from addresses that mean something to
+// MPI.
+constexpr std::size_t kLine = 64, kSlack = 4 * kLine;
+
+bool means_something(std::uintptr_t address) {
+    const auto* pointer = reinterpret_cast<const void*>(address);
+    return pointer == MPI_BOTTOM || pointer == MPI_IN_PLACE;
+}
+
+// A type of `size` bytes without structure, committed. MPI_DATATYPE_NULL when MPI has none to give.
+MPI_Datatype make_bytes_type(std::size_t size) {
+    constexpr std::size_t kChunk = std::size_t{1} << 30;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    if (size <= INT_MAX) {
+        real::Type_contiguous(static_cast<int>(size), MPI_BYTE, &type);
+    } else {  // more than a count can say: whole chunks, and the rest
+        MPI_Datatype chunk = MPI_DATATYPE_NULL;
+        real::Type_contiguous(static_cast<int>(kChunk), MPI_BYTE, &chunk);
+        const std::size_t chunks = size / kChunk;
+        const int counts[] = {static_cast<int>(chunks), static_cast<int>(size % kChunk)};
+        const MPI_Aint at[] = {0, static_cast<MPI_Aint>(chunks * kChunk)};
+        const MPI_Datatype types[] = {chunk, MPI_BYTE};
+        real::Type_create_struct(2, counts, at, types, &type);
+        real::Type_free(&chunk);
+    }
+    if (type != MPI_DATATYPE_NULL)
+        real::Type_commit(&type);
+    return type;
+}
+
+class Surveyor final : public Visitor {
+  public:
+    Survey result;
+
+    device::Result visit(const Segment&, const Sheet& sheet, const Place& place) override {
+        result.low = result.bytes == 0 ? sheet.low() : std::min(result.low, sheet.low());
+        result.high = result.bytes == 0 ? sheet.high() : std::max(result.high, sheet.high());
+        result.bytes += sheet.width * sheet.rows;
+        if (place.device && !result.device) {
+            result.device = true;
+            result.context = place.context;
+        }
+        return 0;
+    }
+};
+
+class Copier final : public Visitor {
+  public:
+    Copier(const Shadow& shadow, Copies& copies, Direction direction)
+        : shadow_(shadow), copies_(copies), direction_(direction) {}
+
+    device::Result visit(const Segment& segment, const Sheet& sheet, const Place& place) override {
+        return copies_.queue(direction_, sheet, place, shadow_.host_side(segment, sheet));
+    }
+
+  private:
+    const Shadow& shadow_;
+    Copies& copies_;
+    const Direction direction_;
+};
+
+}  // namespace
+
+Memory::~Memory() {
+    if (mapped_ != 0)
+        munmap(data_, mapped_);
+}
+
+Memory::Memory(Memory&& other) noexcept
+    : pinned_(std::move(other.pinned_)),
+      data_(std::exchange(other.data_, nullptr)),
+      mapped_(std::exchange(other.mapped_, 0)) {}
+
+bool Memory::acquire(device::Context context, std::size_t bytes, std::size_t used) {
+    const bool dense = bytes / 4 <= used + kSlack;
+    if (dense && bytes <= settings::values().pinned_pool && device::Pinned::acquire(context, bytes, pinned_) == 0) {
+        data_ = static_cast<std::byte*>(pinned_.data());
+        return true;
+    }
+    void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED)
+        return false;
+    data_ = static_cast<std::byte*>(pages);
+    mapped_ = bytes;
+    return true;
+}
+
+Survey survey(const Operand& operand, const Data& data, Places& places) {
+    Surveyor all;
+    walk(data.reads, operand.address, places, all);
+    if (!data.kept)  // otherwise what is written is read as well
+        walk(data.writes, operand.address, places, all);
+    return all.result;
+}
+
+Shadow::Shadow(Shadow&& other) noexcept
+    : operand_(other.operand_),
+      data_(std::move(other.data_)),
+      survey_(other.survey_),
+      memory_(std::move(other.memory_)),
+      bytes_type_(std::exchange(other.bytes_type_, MPI_DATATYPE_NULL)),
+      moved_(other.moved_),
+      packed_(other.packed_) {}
+
+Shadow::~Shadow() {
+    if (bytes_type_ != MPI_DATATYPE_NULL)
+        real::Type_free(&bytes_type_);
+}
+
+std::string Shadow::prepare() {
+    // As the program has it where that is not much more than the data; packed where gaps prevail and the call allows
+    // it.
+    const bool spread = survey_.high - survey_.low > 2 * survey_.bytes;
+    return spread && data_.substitutable ? prepare_packed() : prepare_span();
+}
+
+std::string Shadow::prepare_packed() {
+    std::size_t elements = 0;
+    for (const std::vector<Segment>* part : {&data_.reads, &data_.writes})
+        for (const Segment& segment : *part)
+            elements = std::max(elements, segment.index + segment.count);
+    const std::size_t size = datatype::layout_of(operand_.type)->size;
+    bytes_type_ = make_bytes_type(size);
+    if (bytes_type_ == MPI_DATATYPE_NULL)
+        return prepare_span();
+    if (!memory_.acquire(survey_.context, elements * size + kSlack, survey_.bytes))
+        return std::to_string(elements * size) + " bytes of host memory are not to be had";
+    packed_ = memory_.data();
+    return {};
+}
+
+std::string Shadow::prepare_span() {
+    const std::size_t span = survey_.high - survey_.low;
+    if (!memory_.acquire(survey_.context, span + kSlack, survey_.bytes))
+        return "its " + std::to_string(survey_.bytes) + " bytes of data are spread over " + std::to_string(span) +
+               " bytes of addresses, and so much host address space is not to be had";
+    const auto start = reinterpret_cast<std::uintptr_t>(memory_.data());
+    moved_ = start + (survey_.low - start) % kLine - survey_.low;
+    while (means_something(reinterpret_cast<std::uintptr_t>(operand_.address) + moved_))
+        moved_ += kLine;
+    return {};
+}
+
+Operand Shadow::substitute() const {
+    Operand use = operand_;
+    if (packed_ != nullptr) {
+        use.address = packed_;
+        use.type = bytes_type_;
+    } else {
+        use.address = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(operand_.address) + moved_);
+    }
+    return use;
+}
+
+HostSide Shadow::host_side(const Segment& segment, const Sheet& sheet) const {
+    if (packed_ == nullptr)
+        return {reinterpret_cast<std::byte*>(sheet.address + moved_), sheet.stride, memory_.pageable()};
+    return {packed_ + segment.index * segment.layout->size + sheet.packed, static_cast<MPI_Aint>(sheet.packed_stride),
+            memory_.pageable()};
+}
+
+device::Result Shadow::copy_in(Places& places, Copies& copies) const {
+    Copier copier(*this, copies, Direction::kToHost);
+    return walk(data_.reads, operand_.address, places, copier);
+}
+
+device::Result Shadow::copy_out(Places& places, Copies& copies) const {
+    Copier copier(*this, copies, Direction::kToDevice);
+    return walk(data_.writes, operand_.address, places, copier);
+}
+
+}  // namespace swy::carrier::staged

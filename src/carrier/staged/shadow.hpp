@@ -1,0 +1,78 @@
+// Host memory that stands in for an operand's device memory during one MPI call. Used by carrier/staged/ alone.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "carrier/staged/copies.hpp"
+#include "carrier/staged/operands.hpp"
+#include "carrier/staged/pieces.hpp"
+
+namespace swy::carrier::staged {
+
+// Host memory: pinned from the pool, or pageable pages that cost nothing until touched.
+class Memory {
+  public:
+    Memory() = default;
+    ~Memory();
+    Memory(Memory&& other) noexcept;
+    Memory& operator=(Memory&&) = delete;
+
+    // `used` of the `bytes` will be touched. False when there is no memory.
+    bool acquire(device::Context context, std::size_t bytes, std::size_t used);
+    std::byte* data() const { return data_; }
+    bool pageable() const { return mapped_ != 0; }
+
+  private:
+    device::Pinned pinned_;
+    std::byte* data_ = nullptr;
+    std::size_t mapped_ = 0;
+};
+
+// What an operand covers.
+struct Survey {
+    bool device = false;
+    device::Context context = nullptr;  // of the first piece on a device
+    std::uintptr_t low = 0, high = 0;   // of the data
+    std::size_t bytes = 0;              // of data
+};
+
+class Shadow {
+  public:
+    Shadow(const Operand& operand, Data data, const Survey& survey)
+        : operand_(operand), data_(std::move(data)), survey_(survey) {}
+    Shadow(Shadow&& other) noexcept;
+    Shadow& operator=(Shadow&&) = delete;
+    ~Shadow();
+
+    // Makes the memory. "" or why there is none.
+    std::string prepare();
+
+    // The operand for the real call.
+    Operand substitute() const;
+
+    device::Result copy_in(Places& places, Copies& copies) const;
+    device::Result copy_out(Places& places, Copies& copies) const;
+    bool kept() const { return data_.kept; }
+    std::size_t bytes() const { return survey_.bytes; }
+
+    HostSide host_side(const Segment& segment, const Sheet& sheet) const;
+
+  private:
+    std::string prepare_packed();
+    std::string prepare_span();
+
+    Operand operand_;
+    Data data_;
+    Survey survey_;
+    Memory memory_;
+    // Of the same size as the operand's type, all of it bytes, when the data is packed; MPI_DATATYPE_NULL when it lies
+    // as the program has it.
+    MPI_Datatype bytes_type_ = MPI_DATATYPE_NULL;
+    std::uintptr_t moved_ = 0;  // what to add to a program's address to find the byte in the shadow (modulo 2^64)
+    std::byte* packed_ = nullptr;
+};
+
+Survey survey(const Operand& operand, const Data& data, Places& places);
+
+}  // namespace swy::carrier::staged

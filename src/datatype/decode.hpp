@@ -1,0 +1,34 @@
+// From an MPI datatype to its layout, by MPI_Type_get_envelope and MPI_Type_get_contents. Used by layout.cpp alone.
+#pragma once
+
+#include <mpi.h>
+
+#include "datatype/layout.hpp"
+#include "datatype/pattern.hpp"
+
+namespace swy::datatype {
+
+// Works the layout out anew (the layouts of the types that it is made of come from layout_of). Throws std::bad_alloc.
+Layout decode(MPI_Datatype type);
+
+// The arguments of the constructor, in the standard's order (MPI 3.1 section 4.1.13). Types that MPI made for the
+// answer are freed with it.
+class Contents {
+  public:
+    explicit Contents(MPI_Datatype type);
+    ~Contents();
+    Contents(const Contents&) = delete;
+    Contents& operator=(const Contents&) = delete;
+
+    int combiner = MPI_COMBINER_NAMED;
+    std::vector<int> ints;
+    std::vector<MPI_Aint> addresses;
+    std::vector<MPI_Datatype> types;
+};
+
+// MPI_Type_create_darray (MPI 3.1 section 4.1.4): the part of an array that one process of a grid holds.
+Pattern darray(const std::vector<int>& ints, const Pattern& element, MPI_Aint extent);
+// MPI_Type_create_subarray.
+Pattern subarray(const std::vector<int>& ints, const Pattern& element, MPI_Aint extent);
+
+}  // namespace swy::datatype
