@@ -1,1 +1,12 @@
 # Benchmarks: built and run by hand or by `make bench`, they print ratios.
+
+# What the library costs host calls: instructions (a test: they are exact) and time (ratios, by hand).
+check_PROGRAMS += tests/bench/host_calls
+tests_bench_host_calls_SOURCES = tests/bench/host_calls.cpp tests/mpi/gpu.hpp
+tests_bench_host_calls_LDADD = $(MPI_TEST_LIBS)
+TESTS += tests/bench/instructions.test
+EXTRA_DIST += tests/bench/instructions.test tests/bench/host_path.py
+.PHONY: bench
+bench: all $(check_PROGRAMS)
+	$(PYTHON3) $(srcdir)/tests/bench/host_path.py $(abs_builddir)
+	SWY_BUILDDIR=$(abs_builddir) $(PYTHON3) $(srcdir)/tests/bench/instructions.test

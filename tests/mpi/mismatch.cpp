@@ -1,0 +1,98 @@
+// Ranks whose collectives do not match get an MPI error on every rank that names both calls, never a hang; the
+// communicator works afterwards. launch: -n 2 --gpus 2 launch: -n 4 --gpus 4 test-timeout: 60
+
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gpu.hpp"
+
+namespace {
+
+constexpr int kCount = 1 << 16;
+int rank = 0, size = 0, failures = 0;
+
+void expect(bool good, const char* what, const std::string& detail) {
+    if (good)
+        return;
+    ++failures;
+    std::fprintf(stderr, "rank %d: %s: %s\n", rank, what, detail.c_str());
+}
+
+std::string text_of(int code) {
+    char text[MPI_MAX_ERROR_STRING] = {};
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    return text;
+}
+
+// `call` is a mismatch: each rank must get an error of class MPI_ERR_OTHER whose text has every word.
+void mismatch(const char* what, const std::function<int()>& call, const std::vector<std::string>& words) {
+    const int code = call();
+    int error_class = MPI_SUCCESS;
+    MPI_Error_class(code, &error_class);
+    const std::string text = text_of(code);
+    expect(error_class == MPI_ERR_OTHER, what, "error class " + std::to_string(error_class) + ", text " + text);
+    for (const std::string& word : words)
+        expect(text.find(word) != std::string::npos, what, "no \"" + word + "\" in: " + text);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    gpu::Driver::get().use(rank % gpu::Driver::get().devices);
+    {
+        const gpu::Memory a(gpu::Kind::kDevice, kCount * sizeof(double)),
+            b(gpu::Kind::kDevice, kCount * sizeof(double));
+        mismatch("different collectives",
+                 [&] {
+                     return rank == 0 ? MPI_Bcast(a.at(0), kCount, MPI_DOUBLE, 0, MPI_COMM_WORLD)
+                                      : MPI_Allreduce(a.at(0), b.at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+                 },
+                 {"MPI_Bcast", "MPI_Allreduce", "rank 0"});
+        mismatch("different roots",
+                 [&] { return MPI_Bcast(a.at(0), kCount, MPI_DOUBLE, rank == 0 ? 0 : 1, MPI_COMM_WORLD); },
+                 {"root 0", "root 1"});
+        mismatch("different operators",
+                 [&] {
+                     return MPI_Allreduce(a.at(0), b.at(0), kCount, MPI_DOUBLE, rank == 0 ? MPI_MAX : MPI_SUM,
+                                          MPI_COMM_WORLD);
+                 },
+                 {"max", "sum"});
+        mismatch("different sizes",
+                 [&] {
+                     return MPI_Allreduce(a.at(0), b.at(0), rank == 0 ? kCount : kCount / 2, MPI_DOUBLE, MPI_SUM,
+                                          MPI_COMM_WORLD);
+                 },
+                 {std::to_string(kCount * 8), std::to_string(kCount * 4)});
+        std::vector<double> host(kCount, 1.0);
+        mismatch("a host rank is named too",
+                 [&] {
+                     return rank == 0 ? MPI_Bcast(host.data(), kCount, MPI_DOUBLE, 0, MPI_COMM_WORLD)
+                                      : MPI_Allreduce(a.at(0), b.at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+                 },
+                 {"MPI_Bcast", "MPI_Allreduce"});
+        // A call that matches works as if nothing had been.
+        std::vector<std::byte> ones(kCount * sizeof(double));
+        std::memcpy(ones.data(), host.data(), ones.size());
+        gpu::Driver::get().copy(a.at(0), ones.data(), ones.size());
+        expect(MPI_Allreduce(a.at(0), b.at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS,
+               "afterwards", "error");
+        const std::vector<std::byte> sums = b.read();
+        double last = 0;
+        std::memcpy(&last, &sums[sums.size() - sizeof last], sizeof last);
+        expect(last == size, "afterwards", "the sum of " + std::to_string(size) + " ones is " + std::to_string(last));
+    }
+    int all = 0;
+    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return all == 0 ? 0 : 1;
+}
