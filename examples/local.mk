@@ -1,1 +1,24 @@
-# Example programs, installed as sources; built by `make check`.
+# Example programs: installed as sources to be read and copied, built and run here on virtual GPUs.
+examplesdir = $(pkgdatadir)/examples
+dist_examples_DATA = examples/README.md examples/heat.f90 examples/iris.csv examples/train_iris.c
+dist_examples_SCRIPTS = examples/least_squares.py
+EXTRA_DIST += examples/run-training
+
+# Linked with the virtual GPUs' runtime, which has the real one's name and versions: where the loader finds that, it is used.
+EXAMPLES_CUDA = $(top_builddir)/src/vgpu/lib/libcudart.so.13
+EXAMPLES_LINK = -Wl,-rpath-link,$(top_builddir)/src/vgpu/lib
+
+noinst_PROGRAMS += examples/train_iris
+examples_train_iris_SOURCES = examples/train_iris.c
+examples_train_iris_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+examples_train_iris_LDFLAGS = $(AM_LDFLAGS) $(EXAMPLES_LINK)
+examples_train_iris_LDADD = $(EXAMPLES_CUDA) $(MPI_LIBS) -lm
+examples_train_iris_DEPENDENCIES = $(EXAMPLES_CUDA)
+
+if HAVE_FORTRAN
+noinst_DATA += examples/heat
+examples/heat: examples/heat.f90 $(EXAMPLES_CUDA)
+	@$(MKDIR_P) examples/modules
+	$(AM_V_GEN)$(MPIFORT) -O2 -g $(SWY_SANITIZE) -J examples/modules -o $@ $(srcdir)/examples/heat.f90 $(EXAMPLES_CUDA) $(EXAMPLES_LINK)
+CLEANFILES += examples/heat examples/modules/*.mod
+endif
