@@ -148,16 +148,16 @@ cudaError_t advise_12(const void* pointer, size_t bytes, cudaMemoryAdvise advice
     return advise(pointer, bytes, advice, location_of(device));
 }
 
-cudaError_t capture_info_12(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id)
+cudaError_t capture_info_12(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*)
     VGPU_CUDART_SYMBOL(cudaStreamGetCaptureInfo);
-cudaError_t capture_info_12(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id) {
-    return capture_status("cudaStreamGetCaptureInfo", stream, status, id);
+cudaError_t capture_info_12(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*) {
+    return capture_status("cudaStreamGetCaptureInfo", stream, status);
 }
 
-cudaError_t capture_info_12_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id)
+cudaError_t capture_info_12_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*)
     VGPU_CUDART_SYMBOL(cudaStreamGetCaptureInfo_ptsz);
-cudaError_t capture_info_12_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id) {
-    return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status, id);
+cudaError_t capture_info_12_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*) {
+    return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status);
 }
 
 }  // extern "C"
@@ -180,28 +180,27 @@ VGPU_CUDART_API cudaError_t cudaMemAdvise_v2(const void* pointer, size_t bytes, 
 // _v2 and _v3 give a capture's graph and edges too. Nothing is ever being captured here, and then those are left as
 // they were.
 VGPU_CUDART_API cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                                        unsigned long long* id, cudaGraph_t*, const cudaGraphNode_t**,
+                                                        unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
                                                         size_t*) {
-    return capture_status("cudaStreamGetCaptureInfo", stream, status, id);
+    return capture_status("cudaStreamGetCaptureInfo", stream, status);
 }
 
 VGPU_CUDART_API cudaError_t cudaStreamGetCaptureInfo_v2_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                                             unsigned long long* id, cudaGraph_t*,
-                                                             const cudaGraphNode_t**, size_t*) {
-    return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status, id);
+                                                             unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
+                                                             size_t*) {
+    return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status);
 }
 
 VGPU_CUDART_API cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                                        unsigned long long* id, cudaGraph_t*, const cudaGraphNode_t**,
+                                                        unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
                                                         const cudaGraphEdgeData**, size_t*) {
-    return capture_status("cudaStreamGetCaptureInfo", stream, status, id);
+    return capture_status("cudaStreamGetCaptureInfo", stream, status);
 }
 
 VGPU_CUDART_API cudaError_t cudaStreamGetCaptureInfo_v3_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                                             unsigned long long* id, cudaGraph_t*,
-                                                             const cudaGraphNode_t**, const cudaGraphEdgeData**,
-                                                             size_t*) {
-    return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status, id);
+                                                             unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
+                                                             const cudaGraphEdgeData**, size_t*) {
+    return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status);
 }
 
 VGPU_CUDART_API cudaError_t cudaEventElapsedTime_v2(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {

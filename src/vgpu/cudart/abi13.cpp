@@ -74,13 +74,13 @@ VGPU_CUDART_API cudaError_t cudaGetDriverEntryPoint_ptsz(const char* symbol, voi
 }
 
 VGPU_CUDART_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                                     unsigned long long* id, cudaGraph_t*, const cudaGraphNode_t**,
+                                                     unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
                                                      const cudaGraphEdgeData**, size_t*) {
-    return capture_status("cudaStreamGetCaptureInfo", stream, status, id);
+    return capture_status("cudaStreamGetCaptureInfo", stream, status);
 }
 
 VGPU_CUDART_API cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                                          unsigned long long* id, cudaGraph_t*, const cudaGraphNode_t**,
+                                                          unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
                                                           const cudaGraphEdgeData**, size_t*) {
-    return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status, id);
+    return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status);
 }

@@ -2,7 +2,6 @@
 #include "stream.hpp"
 
 #include <memory>
-#include <utility>
 
 using namespace vgpu::cudart;
 
@@ -19,23 +18,13 @@ void CUDA_CB run_callback(CUstream stream, CUresult status, void* packed) {
     callback->function(stream, runtime_error(status), callback->data);
 }
 
-thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
-
 }  // namespace
 
 namespace vgpu::cudart {
 
-cudaError_t capture_status(const char* function, cudaStream_t stream, cudaStreamCaptureStatus* status,
-                           unsigned long long*) {
-    return api(function, Needs::kContext, [&]() -> cudaError_t {
-        if (status == nullptr)
-            return cudaErrorInvalidValue;
-        unsigned flags = 0;
-        const CUresult valid = cuStreamGetFlags(stream, &flags);
-        if (valid == CUDA_SUCCESS)
-            *status = cudaStreamCaptureStatusNone;
-        return runtime_error(valid);
-    });
+cudaError_t capture_status(const char* function, cudaStream_t stream, cudaStreamCaptureStatus* status) {
+    return api(function, Needs::kContext,
+               [&] { return cuStreamIsCapturing(stream, reinterpret_cast<CUstreamCaptureStatus*>(status)); });
 }
 
 }  // namespace vgpu::cudart
@@ -116,16 +105,10 @@ VGPU_CUDART_API cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* 
 }
 
 VGPU_CUDART_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-    return capture_status("cudaStreamIsCapturing", stream, status, nullptr);
+    return capture_status("cudaStreamIsCapturing", stream, status);
 }
 
-// Libraries set this around calls that a capture would forbid. It is the thread's own state, so it is kept although
-// nothing can be captured.
 VGPU_CUDART_API cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-    return api("cudaThreadExchangeStreamCaptureMode", Needs::kNothing, [&]() -> cudaError_t {
-        if (mode == nullptr || *mode < cudaStreamCaptureModeGlobal || *mode > cudaStreamCaptureModeRelaxed)
-            return cudaErrorInvalidValue;
-        std::swap(*mode, capture_mode);
-        return cudaSuccess;
-    });
+    return api("cudaThreadExchangeStreamCaptureMode", Needs::kContext,
+               [&] { return cuThreadExchangeStreamCaptureMode(reinterpret_cast<CUstreamCaptureMode*>(mode)); });
 }

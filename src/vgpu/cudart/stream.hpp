@@ -6,10 +6,9 @@
 
 namespace vgpu::cudart {
 
-// A valid stream is never being captured, since no capture can begin. `id` may be null and is written only during a
-// capture.
-cudaError_t capture_status(const char* function, cudaStream_t stream, cudaStreamCaptureStatus* status,
-                           unsigned long long* id);
+// A valid stream is never being captured, since no capture can begin; a capture's id, graph and edges are then left as
+// they were.
+cudaError_t capture_status(const char* function, cudaStream_t stream, cudaStreamCaptureStatus* status);
 
 }  // namespace vgpu::cudart
 
