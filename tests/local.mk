@@ -30,7 +30,7 @@ EXTRA_DIST += tests/multihost/README.md tests/multihost/common.sh tests/multihos
 TESTS += tests/multihost/reach.test
 
 # Needs a git clone. make tidy takes a while; TIDY_FILES names less than everything.
-dist_noinst_SCRIPTS += tests/format
+dist_noinst_SCRIPTS += tests/format tests/readme
 TIDY_FILES = $(filter %.cpp,$(libswy_la_SOURCES) $(libswitchyard_la_SOURCES))
 .PHONY: format-check tidy
 format-check:
