@@ -26,6 +26,23 @@ std::size_t blocks_bytes(const Operand& operand, int ranks) {
     }
 }
 
+// Is the first byte of the operand's data, where it has data, the one it points to? For what is not, layouts must be
+// asked.
+bool begins_at_address(const Operand& operand) {
+    switch (operand.shape) {
+        case Shape::kOne:
+        case Shape::kRanks:
+        case Shape::kRanksLocal:
+        case Shape::kRanksSum:
+        case Shape::kRanksOwn:
+        case Shape::kSources:
+        case Shape::kTargets:
+            return datatype::element_of(operand.type).bytes != 0;
+        default:
+            return operand.shape == Shape::kAddress;
+    }
+}
+
 int ranks_of(const Call& call) {
     int ranks = 0;
     if (call.owner.kind == Owner::Kind::kComm && call.owner.comm != MPI_COMM_NULL)
@@ -35,17 +52,20 @@ int ranks_of(const Call& call) {
 
 }  // namespace
 
-bool any_on_device(const Call& call) {
+Presence on_device(const Call& call) {
+    if (device::driver_state() != device::DriverState::kLoaded)
+        return Presence::kNothing;
+    Presence found = Presence::kNothing;
     for (const Operand& operand : call.operands) {
-        // The commonest operand, a block of a predefined type that every rank passes, begins where its address points.
-        if (operand.shape == Shape::kOne && operand.at == At::kAll && datatype::element_of(operand.type).bytes != 0) {
-            if (device::on_device(operand.address)) [[unlikely]]
-                return true;
-        } else if (carrier::staged::touches_device(call, operand)) {
-            return true;
-        }
+        const bool address = device::on_device(operand.address);
+        if (!address && begins_at_address(operand)) [[likely]]
+            continue;
+        if (carrier::staged::touches_device(call, operand))
+            return Presence::kData;
+        if (address)
+            found = Presence::kAddress;
     }
-    return false;
+    return found;
 }
 
 bool any_on_host(const Call& call, int rank) {

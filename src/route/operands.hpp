@@ -2,13 +2,21 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "route/call.hpp"
 
 namespace swy::route {
 
-// Is any of the call's operands on a device (managed memory included)? For host memory: one driver query an operand.
-bool any_on_device(const Call& call);
+// What of the call's operands is on a device (managed memory included).
+enum class Presence : std::uint8_t {
+    kNothing,  // host memory alone
+    kAddress,  // an address that MPI will not look at: no elements, or not significant on this rank. It still must not
+               // reach Open MPI.
+    kData,
+};
+// For host memory: one driver query an operand.
+Presence on_device(const Call& call);
 
 // Has this rank host memory in a routed call of a communicator in which it is `rank`? Operands that MPI ignores do not
 // count.

@@ -71,13 +71,16 @@ int host(const Call& call, Real real) {
 
 // A route that this rank may settle alone: Open MPI carries the call for every rank, so what a peer does makes no
 // difference.
-int local(const Call& call, Real real, bool on_device, Reason reason) {
-    if (!on_device)
+int local(const Call& call, Real real, Presence presence, Reason reason) {
+    if (presence == Presence::kNothing)
         return host(call, real);
     return reported(call, {Carrier::kStaged, reason}, [&] { return run_staged(call, real); });
 }
 
-int refuse(const Call& call) {
+int refused(const Call& call, Real real) {
+    const Presence presence = on_device(call);
+    if (presence != Presence::kData)
+        return local(call, real, presence, Reason::kNotBuilt);
     return error::raise(
         call, MPI_ERR_BUFFER,
         fmt::format("{}: a buffer is device memory, and this call is not yet on device memory in Switchyard {}: use a "
@@ -110,13 +113,13 @@ Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
     return Reason::kNone;
 }
 
-Vote vote_of(const Call& call, const comm::State& comm, bool on_device, carrier::nccl::Work& work) {
+Vote vote_of(const Call& call, const comm::State& comm, Presence presence, carrier::nccl::Work& work) {
     Vote vote;
     vote.bytes = message_bytes(call);
     vote.op = static_cast<std::uint8_t>(datatype::operator_of(call.op));
     if (call.op != MPI_OP_NULL)
         vote.element = static_cast<std::uint8_t>(datatype::element_of(call.operands.back().type).element);
-    vote.device = on_device;
+    vote.device = presence == Presence::kData;
     vote.host = any_on_host(call, comm.rank);
     if (vote.device && !vote.host) {
         vote.obstacle = carrier::nccl::prepare(call, comm.rank, comm.size, work);
@@ -135,9 +138,9 @@ Route route_from(const Verdict& verdict, const comm::State& comm) {
     return obstacle != Reason::kNone ? Route{Carrier::kStaged, obstacle} : Route{Carrier::kNccl, Reason::kNone};
 }
 
-int agreed(const Call& call, Real real, comm::State& comm, bool on_device) {
+int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
     carrier::nccl::Work work;
-    const Vote vote = vote_of(call, comm, on_device, work);
+    const Vote vote = vote_of(call, comm, presence, work);
     const Verdict verdict = agree(call, comm, vote);
     switch (verdict.state) {
         case Verdict::State::kMpiError:
@@ -156,7 +159,7 @@ int agreed(const Call& call, Real real, comm::State& comm, bool on_device) {
             return rc;
     const Route route = route_from(verdict, comm);
     if (route.carrier != Carrier::kNccl)
-        return local(call, real, on_device, route.reason);
+        return local(call, real, presence, route.reason);
     return reported(call, route, [&] {
         const std::string failure = carrier::nccl::run(work, *comm.nccl);
         return failure.empty() ? MPI_SUCCESS : failed(call, comm, failure);
@@ -164,33 +167,33 @@ int agreed(const Call& call, Real real, comm::State& comm, bool on_device) {
 }
 
 int routed(const Call& call, Real real) {
-    const bool on_device = any_on_device(call);
+    const Presence presence = on_device(call);
     if (!job_agrees || call.owner.comm == MPI_COMM_NULL)
-        return local(call, real, on_device, Reason::kForeign);
+        return local(call, real, presence, Reason::kForeign);
     if (under_threshold(call))
-        return local(call, real, on_device, Reason::kSmall);
+        return local(call, real, presence, Reason::kSmall);
     comm::State* comm = comm::of(call.owner.comm);
     if (comm == nullptr)
-        return local(call, real, on_device, Reason::kNoMemory);
+        return local(call, real, presence, Reason::kNoMemory);
     const Reason alone = reason_to_stay_local(call, *comm);
     if (alone != Reason::kNone)
-        return local(call, real, on_device, alone);
+        return local(call, real, presence, alone);
     const Inside guard;
-    return agreed(call, real, *comm, on_device);
+    return agreed(call, real, *comm, presence);
 }
 
 int take_or_throw(const Call& call, Real real) {
     if (gate::last_seen->l_next != nullptr) [[unlikely]]
         gate::refresh();
     if (depth != 0) [[unlikely]]
-        return local(call, real, any_on_device(call), Reason::kInsideMpi);
+        return local(call, real, on_device(call), Reason::kInsideMpi);
     switch (treatment(call.id)) {
         case Treatment::kRouted:
             return routed(call, real);
         case Treatment::kStaged:
-            return local(call, real, any_on_device(call), Reason::kNotBuilt);
+            return local(call, real, on_device(call), Reason::kNotBuilt);
         default:
-            return any_on_device(call) ? refuse(call) : host(call, real);
+            return refused(call, real);
     }
 }
 
