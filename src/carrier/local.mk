@@ -1,1 +1,0 @@
-# Sources: libswy_la_SOURCES += src/carrier/FILE.cpp src/carrier/FILE.hpp

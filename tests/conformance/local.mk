@@ -1,0 +1,1 @@
+# Tests of the promise that host programs behave as without the library.

@@ -1,0 +1,1 @@
+# Tests of the doors: each way in, each language.
