@@ -1,0 +1,91 @@
+// Every range of memory that the driver knows in this process, by address: what a pointer query, a copy's check and the
+// simulator's access start from. Look-ups are many and come from every MPI call; changes are few.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <shared_mutex>
+#include <vector>
+
+#include "vgpu/core/device_memory.hpp"
+
+namespace vgpu {
+
+class Context;
+struct MemoryPool;
+
+enum class MemoryKind : std::uint8_t {
+    Device,      // cuMemAlloc
+    Pooled,      // cuMemAllocAsync
+    Imported,    // cuIpcOpenMemHandle
+    Mapped,      // cuMemMap
+    Managed,     // cuMemAllocManaged
+    Pinned,      // cuMemHostAlloc
+    Registered,  // cuMemHostRegister
+};
+
+struct Allocation {
+    std::uintptr_t address = 0;
+    std::size_t bytes = 0;  // as asked for
+    char* alias = nullptr;  // where the simulator sees it
+    MemoryKind kind = MemoryKind::Device;
+    bool sync_memops = false;   // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+    bool accessible = true;     // Mapped: cuMemSetAccess has been called
+    int device = 0;
+    unsigned flags = 0;         // Pinned, Registered, Managed: as the program gave them
+    Context* context = nullptr;
+    MemoryPool* pool = nullptr;
+    std::uint64_t id = 0;       // CU_POINTER_ATTRIBUTE_BUFFER_ID: never used twice
+    DeviceBlock block;          // Device, Pooled
+    std::uintptr_t reservation = 0;  // Mapped: the reserved range's begin; other ranges: their own
+
+    std::uintptr_t end() const { return address + bytes; }
+    bool contains(std::uintptr_t a) const { return a >= address && a < end(); }
+    // The host may touch it.
+    bool on_host() const { return kind >= MemoryKind::Managed; }
+    // A host pointer in the eyes of the copy functions' documentation: page-locked, not managed.
+    bool page_locked() const { return kind >= MemoryKind::Pinned; }
+    char* alias_of(std::uintptr_t a) const { return alias + (a - address); }
+};
+
+class Allocations {
+  public:
+    // Gives the entry its id. False, and nothing done, when it overlaps a live one.
+    bool add(Allocation allocation);
+    std::optional<Allocation> remove(std::uintptr_t begin);  // exactly the begin of an entry
+    std::optional<Allocation> find(std::uintptr_t address) const;
+    // The entry that holds all of [address, address + bytes). A range over several mappings of one reservation is found too, as
+    // the first of them with the bytes of all.
+    std::optional<Allocation> find_range(std::uintptr_t address, std::size_t bytes) const;
+    bool overlaps(std::uintptr_t address, std::size_t bytes) const;
+    // Applies `change` to the entry that holds `address`; false if there is none.
+    template <typename Change>
+    bool update(std::uintptr_t address, Change change) {
+        const std::unique_lock guard(lock_);
+        auto entry = holder(address);
+        if (entry == entries_.end())
+            return false;
+        change(const_cast<Allocation&>(entry->second));
+        return true;
+    }
+    // Copies of all entries of one context.
+    std::vector<Allocation> of(const Context* context) const;
+
+  private:
+    using Map = std::map<std::uintptr_t, Allocation>;
+    Map::const_iterator holder(std::uintptr_t address) const;
+
+    mutable std::shared_mutex lock_;
+    Map entries_;
+    std::uint64_t next_id_ = 1;
+    // No entry ever lay outside: a pointer that does is answered without the lock.
+    std::atomic<std::uintptr_t> lowest_{~std::uintptr_t{0}};
+    std::atomic<std::uintptr_t> highest_{0};
+};
+
+Allocations& allocations();
+
+}  // namespace vgpu

@@ -1,0 +1,89 @@
+// Contexts: the primary one of each device and those a program makes. A context owns the order between its streams.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "vgpu/core/stream.hpp"
+
+namespace vgpu {
+
+struct Device;
+
+class Context {
+  public:
+    Context(Device& device, bool primary, unsigned flags);
+
+    Device& device() const { return device_; }
+    bool primary() const { return primary_; }
+    std::uint64_t id() const { return id_; }
+    bool active() const { return active_.load(std::memory_order_acquire); }
+    std::atomic<unsigned> flags;
+
+    // Puts an operation into a stream, after what CUDA's implicit order says: the legacy stream follows all blocking streams
+    // of the context and they follow it. `hang`: accepted, never completes.
+    Mark submit(const std::shared_ptr<Stream>& stream, std::function<void()> run, std::vector<Mark> after = {}, bool hang = false);
+    // The same, and runs it on the calling thread: for calls that return only when the operation is complete.
+    void run(const std::shared_ptr<Stream>& stream, const std::function<void()>& run, bool hang = false);
+
+    std::shared_ptr<Stream> create_stream(bool blocking, int priority);
+    void forget_stream(const std::shared_ptr<Stream>& stream);
+    const std::shared_ptr<Stream>& legacy() const { return legacy_; }
+    std::shared_ptr<Stream> per_thread();  // the calling thread's default stream
+    std::vector<std::shared_ptr<Stream>> streams() const;
+    // Everything submitted so far, in all streams, non-blocking ones too.
+    void synchronize();
+
+    // Peers whose memory kernels of this context may address.
+    bool enable_peer(Context& peer);
+    bool disable_peer(Context& peer);
+    bool reaches(const Device& other) const;
+
+    // A primary context becomes usable again by `activate`; others never.
+    void activate();
+    // Waits for the work, ends the streams, forgets peers. What else belonged to the context is the caller's to free.
+    void deactivate();
+
+  private:
+    std::vector<Mark> implied(const Stream& stream);  // under order_
+
+    Device& device_;
+    const bool primary_;
+    const std::uint64_t id_;
+    std::atomic<bool> active_{false};
+
+    mutable std::mutex order_;  // held while an operation gets its place, never while one runs
+    std::shared_ptr<Stream> legacy_;
+    std::vector<std::shared_ptr<Stream>> streams_;  // all but the legacy one
+    std::unordered_map<std::uint64_t, std::shared_ptr<Stream>> per_thread_;
+    std::set<Context*> peers_;
+};
+
+// The calling thread's stack of contexts. Contexts are never freed, so a stale entry is an error and not a crash.
+Context* current_context();
+void set_current_context(Context* context);  // replaces the top; nullptr pops
+void push_context(Context* context);
+bool pop_context(Context** popped);
+
+// True for the address of a context that this process has made, be it destroyed since.
+bool known_context(const Context* context);
+Context* create_context(Device& device, unsigned flags);
+
+// The device's primary context and how often it is retained.
+struct Primary {
+    std::mutex lock;
+    Context* context = nullptr;  // made on first use, the same ever after
+    unsigned flags = 0;
+    int retained = 0;
+};
+Primary& primary_of(Device& device);
+// Retained or not, made if need be: what the handle of the device's primary context is.
+Context& primary_context(Primary& primary, Device& device);
+
+}  // namespace vgpu

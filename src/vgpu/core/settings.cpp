@@ -1,0 +1,108 @@
+#include "vgpu/core/settings.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <limits>
+
+#include <unistd.h>
+
+namespace vgpu {
+namespace {
+
+bool parse_number(const std::string& text, std::uint64_t& out) {
+    if (text.empty() || text[0] < '0' || text[0] > '9')
+        return false;
+    char* end = nullptr;
+    errno = 0;
+    out = std::strtoull(text.c_str(), &end, 0);
+    return errno == 0 && *end == '\0';
+}
+
+bool parse_size(std::string text, std::size_t& out) {
+    int shift = 0;
+    if (!text.empty() && (text.back() == 'B' || text.back() == 'b') && text.size() > 1)
+        text.pop_back();
+    if (!text.empty()) {
+        switch (text.back()) {
+            case 'K': case 'k': shift = 10; break;
+            case 'M': case 'm': shift = 20; break;
+            case 'G': case 'g': shift = 30; break;
+            case 'T': case 't': shift = 40; break;
+            default: break;
+        }
+        if (shift != 0)
+            text.pop_back();
+    }
+    std::uint64_t number = 0;
+    if (!parse_number(text, number) || number == 0 || number > (std::numeric_limits<std::uint64_t>::max() >> shift))
+        return false;
+    out = number << shift;
+    return out <= (1ull << 44);  // 16 TiB: more would not fit beside other devices in a process's address space
+}
+
+Settings read() {
+    Settings s;
+    const auto get = [](const char* name) {
+        const char* value = std::getenv(name);
+        return std::string(value == nullptr ? "" : value);
+    };
+    if (const std::string value = get("VGPU_COUNT"); !value.empty()) {
+        std::uint64_t count = 0;
+        if (!parse_number(value, count) || count > 64)
+            s.complaints.push_back(complaint("VGPU_COUNT", value, "not a number of devices",
+                                             "write a number from 0 to 64, e.g. VGPU_COUNT=4"));
+        s.count = static_cast<int>(count);
+        s.count_given = true;
+    }
+    if (const std::string value = get("VGPU_MEMORY"); !value.empty() && !parse_size(value, s.memory))
+        s.complaints.push_back(complaint("VGPU_MEMORY", value, "not a size of device memory",
+                                         "write bytes, or a number with K, M, G or T, e.g. VGPU_MEMORY=4G"));
+    if (const std::string value = get("VGPU_JITTER"); !value.empty()) {
+        s.jitter = parse_number(value, s.jitter_seed);
+        if (!s.jitter)
+            s.complaints.push_back(
+                complaint("VGPU_JITTER", value, "not a seed", "write a whole number, e.g. VGPU_JITTER=7"));
+    }
+    s.topology = get("VGPU_TOPOLOGY");
+    if (!s.topology.empty() && access(s.topology.c_str(), R_OK) != 0)
+        s.complaints.push_back(complaint("VGPU_TOPOLOGY", s.topology, "no such readable file",
+                                         "name an XML file written by `lstopo FILE.xml`"));
+    if (const std::string value = get("VGPU_KERNELS"); !value.empty())
+        for (const std::string& path : split(value, ':'))
+            if (!path.empty())
+                s.kernels.push_back(path);
+    s.log_prefix = get("VGPU_LOG");
+    s.faults = get("VGPU_FAULTS");
+    return s;
+}
+
+}  // namespace
+
+const Settings& settings() {
+    static const Settings* const kSettings = new Settings(read());  // never destroyed: used while the process ends
+    return *kSettings;
+}
+
+std::string complaint(const char* variable, const std::string& value, const std::string& problem,
+                      const std::string& remedy) {
+    return std::string(variable) + "=" + value + ": " + problem + "; " + remedy;
+}
+
+void say(const std::string& line) {
+    const std::string text = "virtual GPU: " + line + "\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts;
+    std::size_t begin = 0;
+    while (true) {
+        const std::size_t end = text.find(separator, begin);
+        parts.push_back(text.substr(begin, end == std::string::npos ? end : end - begin));
+        if (end == std::string::npos)
+            return parts;
+        begin = end + 1;
+    }
+}
+
+}  // namespace vgpu

@@ -1,0 +1,37 @@
+// The VGPU_* variables: read once, checked, with a message for every value that cannot be meant.
+// Used by every part of the virtual GPUs' driver; nothing here knows of CUDA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace vgpu {
+
+struct Settings {
+    int count = 1;                        // VGPU_COUNT
+    bool count_given = false;             // a topology's number of GPUs holds where VGPU_COUNT is not set
+    std::size_t memory = 16ull << 30;     // VGPU_MEMORY, bytes of each device, shared by all processes on it
+    std::string topology;                 // VGPU_TOPOLOGY, an hwloc XML file
+    std::vector<std::string> kernels;     // VGPU_KERNELS, shared libraries with CPU twins
+    std::string log_prefix;               // VGPU_LOG
+    bool jitter = false;                  // VGPU_JITTER is set
+    std::uint64_t jitter_seed = 0;        // VGPU_JITTER
+    std::string faults;                   // VGPU_FAULTS, parsed by fault.cpp
+    std::vector<std::string> complaints;  // one message per value that cannot be used; empty when all is well
+};
+
+// Reads the environment on the first call; later changes of the environment are not seen, as with CUDA_VISIBLE_DEVICES.
+const Settings& settings();
+
+// "variable=value: problem; remedy" in the one form that all VGPU_* complaints have.
+std::string complaint(const char* variable, const std::string& value, const std::string& problem,
+                      const std::string& remedy);
+
+// Writes a line to stderr, prefixed so that a reader knows which software speaks.
+void say(const std::string& line);
+
+std::vector<std::string> split(const std::string& text, char separator);
+
+}  // namespace vgpu

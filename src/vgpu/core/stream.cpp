@@ -1,0 +1,153 @@
+#include "vgpu/core/stream.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <system_error>
+#include <thread>
+#include <unordered_set>
+
+#include <unistd.h>
+
+#include "vgpu/core/process.hpp"
+#include "vgpu/core/settings.hpp"
+#include "vgpu/private.h"
+
+namespace vgpu {
+namespace {
+
+std::atomic<std::uint64_t> g_next_id{1};
+
+// The workers there are, so that the process's end can end those that are idle.
+struct Workers {
+    std::mutex lock;
+    std::condition_variable changed;
+    std::unordered_set<Stream*> streams;
+};
+
+Workers& workers() {
+    static auto& all = *new Workers;
+    return all;
+}
+
+}  // namespace
+
+void hang_here() {
+    while (true)
+        pause();
+}
+
+Stream::Stream(Context& context, StreamKind kind, bool blocking, int priority)
+    : context_(context), kind_(kind), blocking_(blocking), priority_(priority), id_(g_next_id.fetch_add(1)) {}
+
+std::uint64_t Stream::take_ticket() { return issued_.fetch_add(1, std::memory_order_acq_rel) + 1; }
+
+std::uint64_t Stream::enqueue(std::vector<Mark> after, std::function<void()> run, bool hang) {
+    const std::lock_guard guard(lock_);
+    const std::uint64_t ticket = take_ticket();
+    queue_.push_back({ticket, std::move(after), std::move(run), hang});
+    if (!worker_)
+        start_worker();
+    changed_.notify_all();
+    return ticket;
+}
+
+void Stream::start_worker() {
+    // Signals are the program's: its handlers must not run on a worker's stack.
+    sigset_t all{};
+    sigset_t before{};
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    {
+        const std::lock_guard guard(workers().lock);
+        workers().streams.insert(this);
+    }
+    try {
+        std::thread([self = shared_from_this()]() mutable {
+            Stream* const stream = self.get();
+            stream->work();
+            const std::lock_guard guard(workers().lock);
+            workers().streams.erase(stream);
+            workers().changed.notify_all();
+        }).detach();
+        worker_ = true;
+    } catch (const std::system_error& error) {
+        say(std::string("cannot start a stream's thread: ") + error.what() + "; raise the limit of processes (ulimit -u)");
+        std::abort();  // an operation has been accepted that can never run
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Stream::work() {
+    while (true) {
+        Operation operation;
+        {
+            std::unique_lock guard(lock_);
+            changed_.wait(guard, [&] {
+                const bool next = !queue_.empty() && queue_.front().ticket == completed_ + 1;
+                return life() == Life::Ended || next || (closing_ && queue_.empty());
+            });
+            if (life() == Life::Ended || queue_.empty())
+                return;
+            operation = std::move(queue_.front());
+            queue_.pop_front();
+        }
+        for (const Mark& mark : operation.after)
+            mark.stream->wait(mark.ticket);
+        if (operation.hang)
+            hang_here();
+        vgpu_jitter();
+        if (operation.run)
+            operation.run();
+        operation.run = nullptr;  // what the operation held is freed before it counts as complete
+        complete(operation.ticket);
+    }
+}
+
+void Stream::complete(std::uint64_t ticket) {
+    const std::lock_guard guard(lock_);
+    completed_.store(ticket, std::memory_order_release);
+    changed_.notify_all();
+}
+
+void Stream::run_here(std::uint64_t ticket, const std::vector<Mark>& after, const std::function<void()>& run) {
+    wait(ticket - 1);
+    for (const Mark& mark : after)
+        mark.stream->wait(mark.ticket);
+    if (run)
+        run();
+    complete(ticket);
+}
+
+void Stream::wait(std::uint64_t ticket) {
+    if (done(ticket))
+        return;
+    std::unique_lock guard(lock_);
+    changed_.wait(guard, [&] { return done(ticket); });
+}
+
+void Stream::close() {
+    const std::lock_guard guard(lock_);
+    closing_ = true;
+    changed_.notify_all();
+}
+
+void Stream::end_idle_workers() {
+    Workers& all = workers();
+    std::unique_lock guard(all.lock);
+    for (Stream* stream : all.streams)
+        stream->changed_.notify_all();
+    // Those with work in hand, which may never end, are left to the end of the process.
+    all.changed.wait_for(guard, std::chrono::milliseconds(100), [&] {
+        for (Stream* stream : all.streams)
+            if (stream->lock_.try_lock()) {
+                const bool idle = stream->queue_.empty() && stream->idle();
+                stream->changed_.notify_all();
+                stream->lock_.unlock();
+                if (idle)
+                    return false;
+            }
+        return true;
+    });
+}
+
+}  // namespace vgpu

@@ -1,0 +1,83 @@
+// Streams: each is a queue of operations and, once something asynchronous is put into it, a thread that runs them in order.
+// A synchronous call runs its operation on the calling thread when its turn comes. No lock is held while an operation runs.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace vgpu {
+
+class Context;
+
+// A place in a stream's order: done when everything up to it has completed.
+class Stream;
+struct Mark {
+    std::shared_ptr<Stream> stream;
+    std::uint64_t ticket = 0;
+};
+
+enum class StreamKind { Legacy, PerThread, Created };
+
+class Stream : public std::enable_shared_from_this<Stream> {
+  public:
+    Stream(Context& context, StreamKind kind, bool blocking, int priority);
+
+    Context& context() const { return context_; }
+    StreamKind kind() const { return kind_; }
+    bool blocking() const { return blocking_; }  // takes part in the legacy default stream's implicit order
+    int priority() const { return priority_; }
+    std::uint64_t id() const { return id_; }
+
+    // The order between streams is the context's: only Context::submit and Context::run call these two.
+    std::uint64_t enqueue(std::vector<Mark> after, std::function<void()> run, bool hang);
+    std::uint64_t take_ticket();
+    // Waits for the ticket's turn, runs on this thread, completes the ticket.
+    void run_here(std::uint64_t ticket, const std::vector<Mark>& after, const std::function<void()>& run);
+
+    bool done(std::uint64_t ticket) const { return completed_.load(std::memory_order_acquire) >= ticket; }
+    void wait(std::uint64_t ticket);
+    std::uint64_t last() const { return issued_.load(std::memory_order_acquire); }
+    bool idle() const { return done(last()); }
+
+    // The worker ends once the queue is empty; until then the stream lives on.
+    void close();
+    bool closed() const { return closing_.load(std::memory_order_relaxed); }
+    // At the process's end: ends workers that have nothing to do, leaves the others.
+    static void end_idle_workers();
+
+  private:
+    struct Operation {
+        std::uint64_t ticket;
+        std::vector<Mark> after;
+        std::function<void()> run;
+        bool hang;
+    };
+    void work();
+    void complete(std::uint64_t ticket);
+    void start_worker();
+
+    Context& context_;
+    const StreamKind kind_;
+    const bool blocking_;
+    const int priority_;
+    const std::uint64_t id_;
+
+    std::mutex lock_;
+    std::condition_variable changed_;
+    std::deque<Operation> queue_;
+    std::atomic<std::uint64_t> issued_{0};
+    std::atomic<std::uint64_t> completed_{0};
+    bool worker_ = false;
+    std::atomic<bool> closing_{false};
+};
+
+// Blocks for ever: what VGPU_FAULTS calls a hang.
+[[noreturn]] void hang_here();
+
+}  // namespace vgpu

@@ -1,0 +1,150 @@
+// Kernel launches: the twin runs on the stream's thread, with copies of its arguments.
+#include <cstring>
+
+#include "vgpu/cuda/module.hpp"
+
+using namespace vgpu;
+using namespace vgpu::cuda;
+
+namespace {
+
+// The arguments as the launch found them: a program's own may be gone when the kernel runs.
+class Arguments {
+  public:
+    explicit Arguments(const Twin& twin) : twin_(twin) {}
+
+    bool take(void** parameters, void** extra) {
+        pointers_.clear();
+        if (parameters != nullptr) {
+            for (std::size_t i = 0; i < twin_.sizes.size(); ++i)
+                keep(parameters[i], twin_.sizes[i]);
+            return true;
+        }
+        return twin_.sizes.empty() || take_packed(extra);
+    }
+
+    std::vector<std::vector<std::uint64_t>> values() && { return std::move(values_); }
+
+  private:
+    void keep(const void* value, std::size_t bytes) {
+        auto& copy = values_.emplace_back((bytes + 7) / 8);  // 8-byte words: aligned for every type of parameter
+        std::memcpy(copy.data(), value, bytes);
+    }
+
+    // CU_LAUNCH_PARAM_BUFFER_POINTER: the arguments as they lie in the device's parameter memory.
+    bool take_packed(void** extra) {
+        const char* buffer = nullptr;
+        std::size_t size = 0;
+        for (void** item = extra; item != nullptr && *item != CU_LAUNCH_PARAM_END; item += 2) {
+            if (*item == CU_LAUNCH_PARAM_BUFFER_POINTER)
+                buffer = static_cast<const char*>(item[1]);
+            else if (*item == CU_LAUNCH_PARAM_BUFFER_SIZE)
+                size = *static_cast<const std::size_t*>(item[1]);
+            else
+                return false;
+        }
+        std::size_t offset = 0;
+        for (const std::size_t bytes : twin_.sizes) {
+            const std::size_t alignment = std::min<std::size_t>(8, bytes & (~bytes + 1));
+            offset = (offset + alignment - 1) / alignment * alignment;
+            if (buffer == nullptr || offset + bytes > size)
+                return false;
+            keep(buffer + offset, bytes);
+            offset += bytes;
+        }
+        return true;
+    }
+
+    const Twin& twin_;
+    std::vector<void*> pointers_;
+    std::vector<std::vector<std::uint64_t>> values_;
+};
+
+void* resolve(const vgpu_launch* launch, const void* pointer, std::size_t bytes) {
+    const auto found = allocations().find_range(at(pointer), bytes);
+    if (!found || !found->accessible)
+        return nullptr;
+    const auto* context = static_cast<const Context*>(launch->context);
+    if (!found->on_host() && found->kind != MemoryKind::Mapped && !context->reaches(devices()[found->device]))
+        return nullptr;
+    return found->alias_of(at(pointer));
+}
+
+bool valid(const vgpu_launch& launch) {
+    const unsigned long long threads = 1ull * launch.block[0] * launch.block[1] * launch.block[2];
+    return launch.grid[0] > 0 && launch.grid[1] > 0 && launch.grid[2] > 0 && threads > 0 && threads <= 1024 &&
+           launch.block[0] <= 1024 && launch.block[1] <= 1024 && launch.block[2] <= 64 && launch.grid[0] <= 2147483647u &&
+           launch.grid[1] <= 65535 && launch.grid[2] <= 65535;
+}
+
+CUresult launch_kernel(const Entry& entry, CUfunction given, vgpu_launch launch, CUstream given_stream, void** parameters,
+                       void** extra) {
+    const auto function = function_of(given);
+    const auto stream = stream_of(entry, given_stream);
+    if (function == nullptr || stream == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!valid(launch) || (parameters != nullptr && extra != nullptr) ||
+        launch.shared_bytes > static_cast<unsigned>(function->max_dynamic_shared))
+        return CUDA_ERROR_INVALID_VALUE;
+    const Twin& twin = function->twin;
+    if (twin.run == nullptr)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    launch.device = stream->context().device().ordinal;
+    launch.resolve = resolve;
+    launch.context = &stream->context();
+    const Logged logged(entry.name(), stream.get(), Fields().add("kernel", function->name.c_str()));
+    logged.launch();
+    if (!twin.sizes_known) {
+        if (parameters == nullptr && extra != nullptr)
+            return CUDA_ERROR_NOT_SUPPORTED;
+        stream->context().run(stream, logged.wrap([&] { twin.run(&launch, parameters); }), entry.hang());
+        return CUDA_SUCCESS;
+    }
+    Arguments arguments(twin);
+    if (!arguments.take(parameters, extra))
+        return CUDA_ERROR_INVALID_VALUE;
+    stream->context().submit(stream, logged.wrap([function, launch, values = std::move(arguments).values()]() mutable {
+        std::vector<void*> pointers;
+        for (auto& value : values)
+            pointers.push_back(value.data());
+        function->twin.run(&launch, pointers.data());
+    }), {}, entry.hang());
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+                        unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream stream, void** parameters,
+                        void** extra) {
+    VGPU_ENTER(cuLaunchKernel, Needs::Context, Hang::Enqueues);
+    vgpu_launch launch{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, 0, nullptr, nullptr};
+    return launch_kernel(entry, function, launch, stream, parameters, extra);
+}
+
+CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                             unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream stream,
+                             void** parameters, void** extra) {
+    return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, per_thread(stream), parameters, extra);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+    VGPU_ENTER(cuLaunchKernelEx, Needs::Context, Hang::Enqueues);
+    if (config == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < config->numAttrs; ++i)
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            return CUDA_ERROR_NOT_SUPPORTED;  // as the device's attributes say
+    vgpu_launch launch{{config->gridDimX, config->gridDimY, config->gridDimZ},
+                       {config->blockDimX, config->blockDimY, config->blockDimZ},
+                       config->sharedMemBytes, 0, nullptr, nullptr};
+    return launch_kernel(entry, function, launch, config->hStream, parameters, extra);
+}
+
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+    if (config == nullptr)
+        return cuLaunchKernelEx(config, function, parameters, extra);
+    CUlaunchConfig own = *config;
+    own.hStream = per_thread(config->hStream);
+    return cuLaunchKernelEx(&own, function, parameters, extra);
+}

@@ -1,0 +1,28 @@
+// Memory pools: stream-ordered allocation.
+#pragma once
+
+#include <mutex>
+
+#include "vgpu/core/allocations.hpp"
+
+namespace vgpu {
+
+// CUmemoryPool is a handle of it. Memory goes back to the device as soon as it is free: the pool counts, it keeps nothing.
+struct MemoryPool {
+    int device = 0;
+    std::mutex lock;
+    std::uint64_t used = 0;
+    std::uint64_t used_high = 0;
+    std::uint64_t release_threshold = 0;
+    std::uint64_t max_size = 0;  // 0: the device's memory
+    int reuse[3] = {1, 1, 1};    // follow event dependencies, opportunistic, internal dependencies: accepted, of no effect
+};
+
+}  // namespace vgpu
+
+namespace vgpu::cuda {
+
+// Gives pooled memory back to its pool and device.
+void release_pooled(const Allocation& allocation);
+
+}  // namespace vgpu::cuda

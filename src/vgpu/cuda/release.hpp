@@ -1,0 +1,24 @@
+// What ends with a context, and how memory of each kind is given back.
+#pragma once
+
+#include "vgpu/cuda/api.hpp"
+
+namespace vgpu::cuda {
+
+// As cuCtxGetStreamPriorityRange gives them on current GPUs.
+constexpr int kLeastPriority = 0;
+constexpr int kGreatestPriority = -5;
+
+// Waits for the context's work, then frees its memory, streams, events and modules.
+void release_context(Context& context);
+
+// Gives back what an entry that has been removed from the table stood for.
+void release_allocation(const Allocation& allocation);
+
+// Pinned and managed memory: pages of the process itself.
+char* allocate_host_pages(std::size_t bytes);
+void release_host_pages(const Allocation& allocation);
+
+void release_modules(Context& context);
+
+}  // namespace vgpu::cuda
