@@ -1,1 +1,11 @@
-# Manual pages.
+# Manual pages. switchyard(7) gets its tables of settings and reasons from the program while building.
+dist_man_MANS += man/switchyard.1 man/switchyard-run.1 man/switchyard-info.1 man/vgpu.7
+nodist_man_MANS += man/switchyard.7
+EXTRA_DIST += man/switchyard.7.in
+CLEANFILES += man/switchyard.7
+
+man/switchyard.7: man/switchyard.7.in switchyard$(EXEEXT)
+	@$(MKDIR_P) man
+	$(AM_V_GEN)./switchyard settings --roff >$@.settings && ./switchyard settings --roff-reasons >$@.reasons && \
+	sed -e '/^@SETTINGS@$$/{r $@.settings' -e 'd;}' -e '/^@REASONS@$$/{r $@.reasons' -e 'd;}' $(srcdir)/man/switchyard.7.in >$@.tmp && \
+	rm -f $@.settings $@.reasons && mv $@.tmp $@

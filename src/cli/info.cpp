@@ -161,7 +161,7 @@ int info(std::span<const std::string> words) {
     const auto* gpus =
         app.add_option("--virtual-gpus", count, "as a program sees it under switchyard run --virtual-gpus N")
             ->type_name("N")
-            ->check(CLI::Range(0, 1024));
+            ->check(CLI::Range(0, 64));
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
     try {
         app.parse(reversed);

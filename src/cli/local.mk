@@ -12,5 +12,6 @@ switchyard_SOURCES = \
     src/cli/places.cpp src/cli/places.hpp \
     src/cli/probe.cpp src/cli/probe.hpp \
     src/cli/run.cpp \
+    src/route/reason.cpp src/route/reason.hpp \
     $(swy_settings_sources) $(swy_device_sources)
 switchyard_LDADD = $(HWLOC_LIBS) -ldl

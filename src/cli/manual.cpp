@@ -1,10 +1,11 @@
-// `switchyard settings`: the table of settings as text for the manual pages, written while building.
+// `switchyard settings`: the tables of settings and reasons as text for the manual pages, written while building.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <string_view>
 
 #include "cli/commands.hpp"
+#include "route/reason.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::cli {
@@ -43,6 +44,13 @@ std::string as_roff() {
     return text + ".El\n";
 }
 
+std::string reasons_as_roff() {
+    std::string text = ".Bl -tag -width intercommunicator -compact\n";
+    for (int i = 0; i < kReasons; ++i)
+        text += fmt::format(".It Cm {}\n{}\n", roff(name(static_cast<Reason>(i))), roff(explain(static_cast<Reason>(i))));
+    return text + ".El\n";
+}
+
 std::string as_markdown() {
     std::string text = "| variable | value | default | meaning |\n| --- | --- | --- | --- |\n";
     for (const settings::Row& row : settings::table())
@@ -57,11 +65,15 @@ int settings(std::span<const std::string> words) {
         std::fputs(as_roff().c_str(), stdout);
         return kDone;
     }
+    if (words.size() == 1 && words[0] == "--roff-reasons") {
+        std::fputs(reasons_as_roff().c_str(), stdout);
+        return kDone;
+    }
     if (words.size() == 1 && words[0] == "--markdown") {
         std::fputs(as_markdown().c_str(), stdout);
         return kDone;
     }
-    std::fputs("switchyard settings: --roff or --markdown (for people: switchyard info, switchyard(7))\n", stderr);
+    std::fputs("switchyard settings: --roff, --roff-reasons or --markdown (for people: switchyard info, switchyard(7))\n", stderr);
     return kUsage;
 }
 

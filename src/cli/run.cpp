@@ -193,7 +193,7 @@ int run(std::span<const std::string> words) {
     const auto* gpus =
         app.add_option("--virtual-gpus", wishes.count, "give each node N virtual GPUs (real ones are not seen)")
             ->type_name("N")
-            ->check(CLI::Range(0, 1024));
+            ->check(CLI::Range(0, 64));
     app.add_option("--report", wishes.report, "report at the end: a table, or an object in FILE")
         ->type_name("[=text|json:FILE]");
     app.add_flag("--dry-run", dry_run, "print the mpirun line and do nothing");
