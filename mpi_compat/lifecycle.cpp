@@ -1,6 +1,6 @@
 // The doors written by hand: MPI's start and end, and the question whether MPI takes device memory.
-#include "mpi_compat/door.hpp"
 #include "route/lifecycle.hpp"
+#include "mpi_compat/door.hpp"
 #include "settings/settings.hpp"
 
 using namespace swy;

@@ -21,17 +21,19 @@ void* look(void* where, const char* name) {
 void* find(const char* name) {
     if (void* found = look(RTLD_NEXT, name))
         return found;
-    // A host program that loads MPI privately (RTLD_LOCAL, as Python does with extension modules) hides it from RTLD_NEXT.
+    // A host program that loads MPI privately (RTLD_LOCAL, as Python does with extension modules) hides it from
+    // RTLD_NEXT.
     void* library = dlopen(kLibrary, RTLD_NOLOAD | RTLD_LAZY);
     void* found = library != nullptr ? look(library, name) : nullptr;
     if (library != nullptr)
         dlclose(library);  // it stays: whoever loaded it holds it
     if (found == nullptr)
-        std::fprintf(stderr,
-                     "switchyard: no %s in this process: looked in the libraries after libswitchyard, then in %s, which %s.\n"
-                     "switchyard: preload libswitchyard into an MPI program, or link with `-Wl,--no-as-needed -lswitchyard "
-                     "-lmpi`, in this order.\n",
-                     name + 1, kLibrary, library != nullptr ? "is loaded but does not have it" : "is not loaded");
+        std::fprintf(
+            stderr,
+            "switchyard: no %s in this process: looked in the libraries after libswitchyard, then in %s, which %s.\n"
+            "switchyard: preload libswitchyard into an MPI program, or link with `-Wl,--no-as-needed -lswitchyard "
+            "-lmpi`, in this order.\n",
+            name + 1, kLibrary, library != nullptr ? "is loaded but does not have it" : "is not loaded");
     return found;
 }
 

@@ -1,0 +1,58 @@
+! device_memory.h for Fortran.
+module device_memory
+  use, intrinsic :: iso_c_binding
+  implicit none
+  interface
+     function device_alloc(bytes) bind(c) result(memory)
+       import :: c_ptr, c_size_t
+       integer(c_size_t), value :: bytes
+       type(c_ptr) :: memory
+     end function
+     subroutine device_copy(to, from, bytes) bind(c)
+       import :: c_ptr, c_size_t
+       type(c_ptr), value :: to, from
+       integer(c_size_t), value :: bytes
+     end subroutine
+  end interface
+
+contains
+
+  ! An array of n integers on the device, or on the host.
+  subroutine make(array, n, on_device)
+    integer, pointer, intent(out) :: array(:)
+    integer, intent(in) :: n
+    logical, intent(in) :: on_device
+    if (on_device) then
+       call c_f_pointer(device_alloc(4_c_size_t * n), array, [n])
+    else
+       allocate(array(n))
+    end if
+  end subroutine
+
+  subroutine put(array, values)
+    integer, pointer, intent(in) :: array(:)
+    integer, target, contiguous, intent(in) :: values(:)
+    call device_or_host(c_loc(array), c_loc(values), size(values))
+  end subroutine
+
+  subroutine get(values, array)
+    integer, target, contiguous, intent(inout) :: values(:)
+    integer, pointer, intent(in) :: array(:)
+    call device_or_host(c_loc(values), c_loc(array), size(values))
+  end subroutine
+
+  subroutine device_or_host(to, from, n)
+    type(c_ptr), intent(in) :: to, from
+    integer, intent(in) :: n
+    character(len=16) :: kind
+    integer, pointer :: a(:), b(:)
+    call get_command_argument(1, kind)
+    if (kind == 'device') then
+       call device_copy(to, from, 4_c_size_t * n)
+    else
+       call c_f_pointer(to, a, [n])
+       call c_f_pointer(from, b, [n])
+       a = b
+    end if
+  end subroutine
+end module

@@ -1,0 +1,11 @@
+! A Fortran program with `use mpi`: its calls arrive, on host and on device memory.
+! launch: -n 2 -- host
+! launch: -n 2 --gpus 2 -- device
+! launch: -n 3 --gpus 2 -- device
+program exchange_mpi
+  use mpi
+  use device_memory
+  implicit none
+  integer :: status(MPI_STATUS_SIZE)
+  include 'exchange_body.inc'
+end program

@@ -1,0 +1,4 @@
+! exchange_mpifh.f90, linked with the library instead of preloading it.
+! launch: -n 2 --relinked -- host
+! launch: -n 2 --relinked --gpus 2 -- device
+include 'exchange_mpifh.f90'

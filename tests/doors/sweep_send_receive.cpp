@@ -1,0 +1,105 @@
+// The sweep's cases of blocking send and receive. The other side of each message is a host buffer: the witness.
+#include <cstdlib>
+
+#include "sweep.hpp"
+
+namespace sweep {
+namespace {
+
+constexpr int kTag = 4;
+
+// One send to the next rank, received from the previous one into the witness.
+template <typename Send>
+int send(const World& w, int* const* b, Send function) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Irecv(b[1], w.n, MPI_INT, w.previous(), kTag, w.comm, &request);
+    MPI_Barrier(w.comm);  // MPI_Rsend needs the receive posted
+    const int code = function(b[0], w.n, MPI_INT, w.next(), kTag, w.comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return code;
+}
+
+int buffered(const World& w, int* const* b) {
+    std::vector<char> space(static_cast<std::size_t>(w.n) * sizeof(int) + MPI_BSEND_OVERHEAD);
+    MPI_Buffer_attach(space.data(), static_cast<int>(space.size()));
+    const int code = send(w, b, MPI_Bsend);
+    void* detached = nullptr;
+    int size = 0;
+    MPI_Buffer_detach(&detached, &size);
+    return code;
+}
+
+// A message that is shorter than the receive's buffer: what is behind it must stay, the status must say how long it is.
+template <typename Receive>
+int receive(const World& w, int* const* b, Receive function) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int length = w.n - 2;
+    MPI_Isend(b[1], length, MPI_INT, w.next(), kTag, w.comm, &request);
+    MPI_Status status;
+    const int code = function(b[0], &status);
+    MPI_Get_count(&status, MPI_INT, &b[2][0]);
+    b[2][1] = status.MPI_SOURCE;
+    b[2][2] = status.MPI_TAG;
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return code;
+}
+
+int recv(const World& w, int* const* b) {
+    return receive(w, b, [&](int* buffer, MPI_Status* status) {
+        return MPI_Recv(buffer, w.n, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, w.comm, status);
+    });
+}
+
+int mrecv(const World& w, int* const* b) {
+    return receive(w, b, [&](int* buffer, MPI_Status* status) {
+        MPI_Message message = MPI_MESSAGE_NULL;
+        MPI_Mprobe(w.previous(), kTag, w.comm, &message, MPI_STATUS_IGNORE);
+        return MPI_Mrecv(buffer, w.n, MPI_INT, &message, status);
+    });
+}
+
+int sendrecv(const World& w, int* const* b) {
+    return MPI_Sendrecv(b[0], w.n, MPI_INT, w.next(), kTag, b[1], w.n, MPI_INT, w.previous(), kTag, w.comm,
+                        MPI_STATUS_IGNORE);
+}
+
+int sendrecv_replace(const World& w, int* const* b) {
+    return MPI_Sendrecv_replace(b[0], w.n, MPI_INT, w.next(), kTag, w.previous(), kTag, w.comm, MPI_STATUS_IGNORE);
+}
+
+int to_nobody(const World& w, int* const* b) {
+    return MPI_Send(b[0], w.n, MPI_INT, MPI_PROC_NULL, kTag, w.comm);
+}
+
+int from_nobody(const World& w, int* const* b) {
+    return MPI_Recv(b[0], w.n, MPI_INT, MPI_PROC_NULL, kTag, w.comm, MPI_STATUS_IGNORE);
+}
+
+Ints block(const World& w) {
+    return {w.n};
+}
+Ints two_blocks(const World& w) {
+    return {w.n, w.n};
+}
+Ints two_blocks_and_status(const World& w) {
+    return {w.n, w.n, 3};
+}
+
+}  // namespace
+
+std::vector<Case> send_receive_cases() {
+    return {
+        {"MPI_Send", "", 1, two_blocks, [](const World& w, int* const* b) { return send(w, b, MPI_Send); }},
+        {"MPI_Ssend", "", 1, two_blocks, [](const World& w, int* const* b) { return send(w, b, MPI_Ssend); }},
+        {"MPI_Rsend", "", 1, two_blocks, [](const World& w, int* const* b) { return send(w, b, MPI_Rsend); }},
+        {"MPI_Bsend", "", 1, two_blocks, buffered},
+        {"MPI_Send", "to MPI_PROC_NULL", 1, block, to_nobody},
+        {"MPI_Recv", "", 1, two_blocks_and_status, recv},
+        {"MPI_Recv", "from MPI_PROC_NULL", 1, block, from_nobody},
+        {"MPI_Mrecv", "", 1, two_blocks_and_status, mrecv},
+        {"MPI_Sendrecv", "", 2, two_blocks, sendrecv},
+        {"MPI_Sendrecv_replace", "", 1, block, sendrecv_replace},
+    };
+}
+
+}  // namespace sweep
