@@ -52,4 +52,12 @@ Twin find_twin(const std::string& kernel) {
     return twin;
 }
 
+void* find_symbol(const char* symbol) {
+    const std::lock_guard guard(libraries().lock);
+    for (void* handle : libraries().handles)
+        if (void* found = dlsym(handle, symbol); found != nullptr)
+            return found;
+    return nullptr;
+}
+
 }  // namespace vgpu

@@ -20,4 +20,7 @@ void load_kernel_libraries(std::vector<std::string>& complaints);
 // `run` is nullptr when no library has a twin of this name.
 Twin find_twin(const std::string& kernel);
 
+// Any symbol of the libraries; nullptr when none has it.
+void* find_symbol(const char* symbol);
+
 }  // namespace vgpu

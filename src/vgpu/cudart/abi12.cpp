@@ -3,10 +3,10 @@
 // function, ours has another C++ name and takes its symbol by an assembler label.
 #include <cstddef>
 
-#include "allocation.hpp"
-#include "entry_point.hpp"
-#include "properties.hpp"
-#include "stream.hpp"
+#include "vgpu/cudart/allocation.hpp"
+#include "vgpu/cudart/entry_point.hpp"
+#include "vgpu/cudart/properties.hpp"
+#include "vgpu/cudart/stream.hpp"
 
 using namespace vgpu::cudart;
 

@@ -1,8 +1,8 @@
 // The functions whose binary interface is CUDA 13's own. libcudart.so.13 has this file, libcudart.so.12 has abi12.cpp.
-#include "allocation.hpp"
-#include "entry_point.hpp"
-#include "properties.hpp"
-#include "stream.hpp"
+#include "vgpu/cudart/allocation.hpp"
+#include "vgpu/cudart/entry_point.hpp"
+#include "vgpu/cudart/properties.hpp"
+#include "vgpu/cudart/stream.hpp"
 
 using namespace vgpu::cudart;
 

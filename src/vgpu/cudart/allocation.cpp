@@ -1,5 +1,5 @@
 // Memory: device, pinned host, registered host, managed; and what a pointer is.
-#include "allocation.hpp"
+#include "vgpu/cudart/allocation.hpp"
 
 using namespace vgpu::cudart;
 

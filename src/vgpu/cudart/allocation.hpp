@@ -1,9 +1,8 @@
 // What is known of a pointer, and managed memory's hints. The entry points over these differ between CUDA 12 and 13:
 // only abi12.cpp and abi13.cpp call them.
-#ifndef SWITCHYARD_VGPU_CUDART_ALLOCATION_HPP
-#define SWITCHYARD_VGPU_CUDART_ALLOCATION_HPP
+#pragma once
 
-#include "runtime.hpp"
+#include "vgpu/cudart/runtime.hpp"
 
 namespace vgpu::cudart {
 
@@ -23,5 +22,3 @@ cudaError_t prefetch(const void* pointer, size_t bytes, cudaMemLocation location
 cudaError_t advise(const void* pointer, size_t bytes, cudaMemoryAdvise advice, cudaMemLocation location);
 
 }  // namespace vgpu::cudart
-
-#endif

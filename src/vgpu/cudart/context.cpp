@@ -1,11 +1,11 @@
-#include "context.hpp"
+#include "vgpu/cudart/context.hpp"
 
 #include <atomic>
 #include <map>
 #include <mutex>
 
-#include "program.hpp"
-#include "runtime.hpp"
+#include "vgpu/cudart/program.hpp"
+#include "vgpu/cudart/runtime.hpp"
 
 namespace vgpu::cudart {
 

@@ -1,8 +1,7 @@
 // Which device and context a host thread works on. The driver's current context rules; where there is none, the
 // thread's own choice (cudaSetDevice, else device 0) and that device's primary context, made on first use. For
 // src/vgpu/cudart only.
-#ifndef SWITCHYARD_VGPU_CUDART_CONTEXT_HPP
-#define SWITCHYARD_VGPU_CUDART_CONTEXT_HPP
+#pragma once
 
 #include <cuda.h>
 #include <driver_types.h>
@@ -32,5 +31,3 @@ cudaError_t choose_device(int device);
 cudaError_t reset_device();
 
 }  // namespace vgpu::cudart
-
-#endif

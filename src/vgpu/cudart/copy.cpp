@@ -1,5 +1,5 @@
 // Contiguous copies and fills.
-#include "copy.hpp"
+#include "vgpu/cudart/copy.hpp"
 
 #include <cstring>
 

@@ -1,8 +1,7 @@
 // Copies of a given kind on the driver. copy.cpp (contiguous), copy_shaped.cpp and symbol.cpp use these.
-#ifndef SWITCHYARD_VGPU_CUDART_COPY_HPP
-#define SWITCHYARD_VGPU_CUDART_COPY_HPP
+#pragma once
 
-#include "runtime.hpp"
+#include "vgpu/cudart/runtime.hpp"
 
 namespace vgpu::cudart {
 
@@ -19,5 +18,3 @@ struct CopyEnds {
 bool ends_of(cudaMemcpyKind kind, CopyEnds& ends);
 
 }  // namespace vgpu::cudart
-
-#endif

@@ -1,7 +1,7 @@
 // Copies and fills of two and three dimensions, and copies between devices. Linear memory only: there are no arrays.
 #include <initializer_list>
 
-#include "copy.hpp"
+#include "vgpu/cudart/copy.hpp"
 
 using namespace vgpu::cudart;
 

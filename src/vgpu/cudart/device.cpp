@@ -1,5 +1,5 @@
 // Devices: which there are, which is current, their numbers and names, limits and peers.
-#include "runtime.hpp"
+#include "vgpu/cudart/runtime.hpp"
 
 using namespace vgpu::cudart;
 

@@ -1,4 +1,4 @@
-#include "entry_point.hpp"
+#include "vgpu/cudart/entry_point.hpp"
 
 namespace vgpu::cudart {
 

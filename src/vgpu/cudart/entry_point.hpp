@@ -1,8 +1,7 @@
 // Driver functions by name. Only abi12.cpp, abi13.cpp and entry_point.cpp call these.
-#ifndef SWITCHYARD_VGPU_CUDART_ENTRY_POINT_HPP
-#define SWITCHYARD_VGPU_CUDART_ENTRY_POINT_HPP
+#pragma once
 
-#include "runtime.hpp"
+#include "vgpu/cudart/runtime.hpp"
 
 namespace vgpu::cudart {
 
@@ -17,5 +16,3 @@ inline unsigned long long per_thread_flags(unsigned long long flags) {
 }
 
 }  // namespace vgpu::cudart
-
-#endif

@@ -6,8 +6,8 @@
 
 #include <unistd.h>
 
-#include "../private.h"
-#include "runtime.hpp"
+#include "vgpu/cudart/runtime.hpp"
+#include "vgpu/private.h"
 
 namespace vgpu::cudart {
 
@@ -22,7 +22,7 @@ struct ErrorRow {
 // In the order of their numbers.
 constexpr ErrorRow kErrors[] = {
 #define VGPU_CUDART_ERROR(code, text) {code, #code, text},
-#include "errors.def"
+#include "vgpu/cudart/errors.def"
 #undef VGPU_CUDART_ERROR
 };
 

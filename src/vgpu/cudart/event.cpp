@@ -2,7 +2,7 @@
 // both interfaces.
 #include <cstring>
 
-#include "runtime.hpp"
+#include "vgpu/cudart/runtime.hpp"
 
 using namespace vgpu::cudart;
 

@@ -1,7 +1,5 @@
 // Kernels as objects: handles, attributes, occupancy.
-#include <algorithm>
-
-#include "program.hpp"
+#include "vgpu/cudart/program.hpp"
 
 using namespace vgpu::cudart;
 
@@ -25,49 +23,14 @@ cudaError_t read_attribute(Field& field, CUfunction_attribute attribute, CUfunct
     return runtime_error(result);
 }
 
-int device_limit(CUdevice_attribute attribute, int device) {
-    int value = 0;
-    return cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS ? value : 0;
-}
-
-// Blocks of this shape that fit on one multiprocessor: the least of what its threads, its block slots and its shared
-// memory allow. Registers do not count: a twin uses none of the device's.
-int blocks_that_fit(int block_size, size_t shared, int device) {
-    const int warp = std::max(1, device_limit(CU_DEVICE_ATTRIBUTE_WARP_SIZE, device));
-    const int threads = (block_size + warp - 1) / warp * warp;
-    int blocks = device_limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device) / threads;
-    if (const int slots = device_limit(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, device); slots > 0)
-        blocks = std::min(blocks, slots);
-    const auto reserved =
-        static_cast<size_t>(device_limit(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, device));
-    const auto memory =
-        static_cast<size_t>(device_limit(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, device));
-    if (shared + reserved > 0 && memory > 0)
-        blocks = static_cast<int>(std::min(static_cast<size_t>(blocks), memory / (shared + reserved)));
-    return blocks;
-}
-
 cudaError_t occupancy(const char* name, int* blocks, const void* stub, int block_size, size_t shared, unsigned flags) {
-    return api(name, Needs::kContext, [&]() -> cudaError_t {
-        if (blocks == nullptr || block_size <= 0 ||
-            (flags & ~static_cast<unsigned>(cudaOccupancyDisableCachingOverride)))
-            return cudaErrorInvalidValue;
+    return api(name, Needs::kContext, [&] {
         CUfunction function = nullptr;
-        int device = 0;
-        int static_shared = 0;
-        int most_threads = 0;
-        if (const cudaError_t result = ready_kernel(stub, function); result != cudaSuccess)
+        const cudaError_t result = ready_kernel(stub, function);
+        if (result != cudaSuccess)
             return result;
-        if (const cudaError_t result = current_device(device); result != cudaSuccess)
-            return result;
-        read_attribute(static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
-        if (const cudaError_t result = read_attribute(most_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
-            result != cudaSuccess)
-            return result;
-        *blocks = block_size > most_threads
-                      ? 0
-                      : blocks_that_fit(block_size, shared + static_cast<size_t>(static_shared), device);
-        return cudaSuccess;
+        return runtime_error(
+            cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, block_size, shared, flags));
     });
 }
 
@@ -112,6 +75,14 @@ VGPU_CUDART_API cudaError_t cudaFuncSetCacheConfig(const void* stub, cudaFuncCac
         if (result != cudaSuccess)
             return result;
         return runtime_error(cuFuncSetCacheConfig(function, static_cast<CUfunc_cache>(config)));
+    });
+}
+
+VGPU_CUDART_API cudaError_t cudaFuncGetName(const char** name, const void* stub) {
+    return api("cudaFuncGetName", Needs::kContext, [&] {
+        CUfunction function = nullptr;
+        const cudaError_t result = ready_kernel(stub, function);
+        return result != cudaSuccess ? result : runtime_error(cuFuncGetName(name, function));
     });
 }
 

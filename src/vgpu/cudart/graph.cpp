@@ -1,7 +1,7 @@
 // Graphs and stream capture: not there. These functions exist because programs that can do without graphs (nccl-tests,
 // PyTorch, CuPy) link them; each says cudaErrorNotSupported, and none ever succeeds. Graph functions that no such
 // program links do not exist at all.
-#include "runtime.hpp"
+#include "vgpu/cudart/runtime.hpp"
 
 using namespace vgpu::cudart;
 

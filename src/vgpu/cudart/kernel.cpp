@@ -4,7 +4,7 @@
 // (CUDA 13).
 #include <vector>
 
-#include "program.hpp"
+#include "vgpu/cudart/program.hpp"
 
 using namespace vgpu::cudart;
 

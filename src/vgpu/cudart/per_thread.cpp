@@ -1,6 +1,6 @@
 // The _ptsz and _ptds forms, which code built with --default-stream per-thread calls: stream 0 is the thread's own
 // stream there.
-#include "runtime.hpp"
+#include "vgpu/cudart/runtime.hpp"
 
 using namespace vgpu::cudart;
 

@@ -1,5 +1,5 @@
 // Stream-ordered memory: cudaMallocAsync and memory pools.
-#include "runtime.hpp"
+#include "vgpu/cudart/runtime.hpp"
 
 using namespace vgpu::cudart;
 
@@ -82,12 +82,4 @@ VGPU_CUDART_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemP
 VGPU_CUDART_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* access, size_t count) {
     return api("cudaMemPoolSetAccess", Needs::kContext,
                [&] { return cuMemPoolSetAccess(pool, reinterpret_cast<const CUmemAccessDesc*>(access), count); });
-}
-
-VGPU_CUDART_API cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool,
-                                                 cudaMemLocation* location) {
-    return api("cudaMemPoolGetAccess", Needs::kContext, [&] {
-        return cuMemPoolGetAccess(reinterpret_cast<CUmemAccess_flags*>(flags), pool,
-                                  reinterpret_cast<CUmemLocation*>(location));
-    });
 }

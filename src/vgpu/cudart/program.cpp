@@ -1,4 +1,4 @@
-#include "program.hpp"
+#include "vgpu/cudart/program.hpp"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../private.h"
+#include "vgpu/private.h"
 
 namespace vgpu::cudart {
 

@@ -1,9 +1,8 @@
 // What nvcc-compiled code registers when it is loaded: its kernels and its device variables, by host address and by
 // device name. kernel.cpp, function.cpp, symbol.cpp and context.cpp use it.
-#ifndef SWITCHYARD_VGPU_CUDART_PROGRAM_HPP
-#define SWITCHYARD_VGPU_CUDART_PROGRAM_HPP
+#pragma once
 
-#include "runtime.hpp"
+#include "vgpu/cudart/runtime.hpp"
 
 namespace vgpu::cudart {
 
@@ -32,5 +31,3 @@ cudaError_t find_variable(const void* symbol, VariablePlace& place);
 void forget_device(int device);
 
 }  // namespace vgpu::cudart
-
-#endif

@@ -1,12 +1,11 @@
 // Fills a cudaDeviceProp from the driver's attributes. A template over the structure: CUDA 12 and 13 lay it out
 // differently. Only abi12.cpp and abi13.cpp call it.
-#ifndef SWITCHYARD_VGPU_CUDART_PROPERTIES_HPP
-#define SWITCHYARD_VGPU_CUDART_PROPERTIES_HPP
+#pragma once
 
 #include <cstring>
 #include <initializer_list>
 
-#include "runtime.hpp"
+#include "vgpu/cudart/runtime.hpp"
 
 namespace vgpu::cudart {
 
@@ -129,5 +128,3 @@ cudaError_t fill_common(Properties& to, int device) {
 }
 
 }  // namespace vgpu::cudart
-
-#endif

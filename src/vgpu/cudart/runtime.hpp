@@ -1,13 +1,12 @@
 // What every entry point of the virtual GPUs' CUDA runtime begins and ends with: injected faults, lazy set-up, this
 // thread's last error. For src/vgpu/cudart only. The layer holds no device state of its own beyond the current device:
 // everything else is the driver's.
-#ifndef SWITCHYARD_VGPU_CUDART_RUNTIME_HPP
-#define SWITCHYARD_VGPU_CUDART_RUNTIME_HPP
+#pragma once
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include "context.hpp"
+#include "vgpu/cudart/context.hpp"
 
 // Marks a function that the library exports; everything else is hidden.
 #define VGPU_CUDART_API extern "C" __attribute__((visibility("default")))
@@ -84,5 +83,3 @@ inline void* host_view(CUdeviceptr address) {
 }
 
 }  // namespace vgpu::cudart
-
-#endif

@@ -1,5 +1,5 @@
 // Streams and host functions.
-#include "stream.hpp"
+#include "vgpu/cudart/stream.hpp"
 
 #include <memory>
 

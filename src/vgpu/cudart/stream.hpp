@@ -1,8 +1,7 @@
 // What the two CUDA versions ask about capture, in one form. Only abi12.cpp and abi13.cpp call it.
-#ifndef SWITCHYARD_VGPU_CUDART_STREAM_HPP
-#define SWITCHYARD_VGPU_CUDART_STREAM_HPP
+#pragma once
 
-#include "runtime.hpp"
+#include "vgpu/cudart/runtime.hpp"
 
 namespace vgpu::cudart {
 
@@ -11,5 +10,3 @@ namespace vgpu::cudart {
 cudaError_t capture_status(const char* function, cudaStream_t stream, cudaStreamCaptureStatus* status);
 
 }  // namespace vgpu::cudart
-
-#endif

@@ -1,6 +1,6 @@
 // Device variables: their addresses and copies to and from them.
-#include "copy.hpp"
-#include "program.hpp"
+#include "vgpu/cudart/copy.hpp"
+#include "vgpu/cudart/program.hpp"
 
 using namespace vgpu::cudart;
 

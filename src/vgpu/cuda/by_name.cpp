@@ -1,0 +1,15 @@
+// Kernels and other symbols of twin libraries by name alone, for libcudart: nvcc's host stubs know a kernel's name, and no module.
+#include "vgpu/cuda/module.hpp"
+#include "vgpu/private.h"
+
+using namespace vgpu;
+using namespace vgpu::cuda;
+
+void* vgpu_function(const char* name) {
+    static auto& programs = *new Image;  // not searchable: any name may be in it
+    if (name == nullptr || find_twin(name).run == nullptr)
+        return nullptr;
+    return function_in(programs, name);
+}
+
+void* vgpu_kernel_symbol(const char* symbol) { return symbol == nullptr ? nullptr : find_symbol(symbol); }
