@@ -27,11 +27,15 @@ tests_doors_io_LDADD = $(MPI_TEST_LIBS)
 
 # A program's C calls, and those that Open MPI makes for Fortran, which have other names.
 fortran_exchanges = tests/doors/exchange_mpi tests/doors/exchange_f08 tests/doors/exchange_mpifh
-fortran_exchange_sources = $(fortran_exchanges:=.f90) $(fortran_exchanges:=_relinked.f90) \
-    tests/doors/device_memory.f90 tests/doors/exchange_body.inc
+fortran_relinked = tests/doors/exchange_mpi_relinked tests/doors/exchange_f08_relinked \
+    tests/doors/exchange_mpifh_relinked
+fortran_exchange_sources = tests/doors/exchange_mpi.f90 tests/doors/exchange_f08.f90 tests/doors/exchange_mpifh.f90 \
+    tests/doors/exchange_mpi_relinked.f90 tests/doors/exchange_f08_relinked.f90 \
+    tests/doors/exchange_mpifh_relinked.f90 tests/doors/device_memory.f90 tests/doors/exchange_body.inc
 EXTRA_DIST += $(fortran_exchange_sources)
 if HAVE_FORTRAN
-fortran_exchange_programs = $(fortran_exchanges) $(fortran_exchanges:=_relinked)
+fortran_relinked = $(fortran_exchanges:=_relinked)
+fortran_exchange_programs = $(fortran_exchanges) $(fortran_relinked)
 TESTS += $(fortran_exchange_programs)
 check_DATA += $(fortran_exchange_programs)
 CLEANFILES += $(fortran_exchange_programs)
@@ -42,7 +46,7 @@ fortran_build = mkdir -p $@.dir && cd $@.dir && $(CC) -c -o device_memory.o $(ab
     $(abs_top_srcdir)/tests/doors/device_memory.f90 $(abs_top_srcdir)/tests/doors/$(@F).f90 device_memory.o
 $(fortran_exchanges): $(fortran_needs)
 	$(AM_V_GEN)$(fortran_build) -ldl && cd .. && rm -rf $(@F).dir
-$(fortran_exchanges:=_relinked): $(fortran_needs)
+$(fortran_relinked): $(fortran_needs)
 	$(AM_V_GEN)$(fortran_build) -Wl,--no-as-needed -L$(abs_top_builddir)/.libs -lswitchyard -ldl && cd .. && rm -rf $(@F).dir
 endif
 
