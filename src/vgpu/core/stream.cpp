@@ -1,10 +1,11 @@
 #include "vgpu/core/stream.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <system_error>
 #include <thread>
-#include <unordered_set>
+#include <unordered_map>
 
 #include <unistd.h>
 
@@ -17,11 +18,16 @@ namespace {
 
 std::atomic<std::uint64_t> g_next_id{1};
 
-// The workers there are, so that the process's end can end those that are idle.
+// The workers there are, so that the process's end can end and join those that are idle.
+struct Worker {
+    std::thread thread;
+    bool finished = false;
+};
+
 struct Workers {
     std::mutex lock;
     std::condition_variable changed;
-    std::unordered_set<Stream*> streams;
+    std::unordered_map<Stream*, Worker> by_stream;
 };
 
 Workers& workers() {
@@ -57,24 +63,29 @@ void Stream::start_worker() {
     sigset_t before{};
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    {
-        const std::lock_guard guard(workers().lock);
-        workers().streams.insert(this);
-    }
     try {
-        std::thread([self = shared_from_this()]() mutable {
-            Stream* const stream = self.get();
-            stream->work();
-            const std::lock_guard guard(workers().lock);
-            workers().streams.erase(stream);
-            workers().changed.notify_all();
-        }).detach();
+        const std::lock_guard guard(workers().lock);
+        workers().by_stream[this].thread = std::thread([self = shared_from_this()] { self->work_and_leave(); });
         worker_ = true;
     } catch (const std::system_error& error) {
         say(std::string("cannot start a stream's thread: ") + error.what() + "; raise the limit of processes (ulimit -u)");
         std::abort();  // an operation has been accepted that can never run
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Stream::work_and_leave() {
+    work();
+    Workers& all = workers();
+    const std::lock_guard guard(all.lock);
+    const auto own = all.by_stream.find(this);
+    if (life() == Life::Ended) {
+        own->second.finished = true;  // end_idle_workers joins it
+        all.changed.notify_all();
+        return;
+    }
+    own->second.thread.detach();
+    all.by_stream.erase(own);
 }
 
 void Stream::work() {
@@ -134,20 +145,20 @@ void Stream::close() {
 void Stream::end_idle_workers() {
     Workers& all = workers();
     std::unique_lock guard(all.lock);
-    for (Stream* stream : all.streams)
+    for (const auto& [stream, worker] : all.by_stream) {
+        const std::unique_lock stream_guard(stream->lock_, std::try_to_lock);
         stream->changed_.notify_all();
+    }
     // Those with work in hand, which may never end, are left to the end of the process.
-    all.changed.wait_for(guard, std::chrono::milliseconds(100), [&] {
-        for (Stream* stream : all.streams)
-            if (stream->lock_.try_lock()) {
-                const bool idle = stream->queue_.empty() && stream->idle();
-                stream->changed_.notify_all();
-                stream->lock_.unlock();
-                if (idle)
-                    return false;
-            }
-        return true;
-    });
+    const auto only_busy = [&] {
+        return std::all_of(all.by_stream.begin(), all.by_stream.end(),
+                           [](const auto& entry) { return entry.second.finished || !entry.first->idle(); });
+    };
+    all.changed.wait_for(guard, std::chrono::milliseconds(200), only_busy);
+    for (auto& [stream, worker] : all.by_stream) {
+        if (worker.finished && worker.thread.get_id() != std::this_thread::get_id())
+            worker.thread.join();
+    }
 }
 
 }  // namespace vgpu

@@ -59,6 +59,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
         bool hang;
     };
     void work();
+    void work_and_leave();
     void complete(std::uint64_t ticket);
     void start_worker();
 
