@@ -34,7 +34,6 @@ fortran_exchange_sources = tests/doors/exchange_mpi.f90 tests/doors/exchange_f08
     tests/doors/exchange_mpifh_relinked.f90 tests/doors/device_memory.f90 tests/doors/exchange_body.inc
 EXTRA_DIST += $(fortran_exchange_sources)
 if HAVE_FORTRAN
-fortran_relinked = $(fortran_exchanges:=_relinked)
 fortran_exchange_programs = $(fortran_exchanges) $(fortran_relinked)
 TESTS += $(fortran_exchange_programs)
 check_DATA += $(fortran_exchange_programs)
