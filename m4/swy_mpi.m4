@@ -27,7 +27,6 @@ AC_DEFUN([SWY_MPI],[
   AC_SUBST([MPI_LIBS])
   AC_SUBST([MPI_LIBDIR])
   AC_SUBST([MPI_LIBRARY])
-  AC_SUBST([MPI_RPATH])
   AC_SUBST([MPI_VENDOR_VERSION])
 ])
 
@@ -52,7 +51,6 @@ AC_DEFUN([_SWY_MPI_ASK],[
   MPI_CPPFLAGS="-DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX `$swy_wrapper --showme:compile | sed 's/-I\([[^ ]]\)/-isystem \1/g; s/-pthread//'`"
   MPI_LIBDIR=`$swy_wrapper --showme:libdirs | cut -d' ' -f1`
   MPI_LIBS=`$swy_wrapper --showme:link | tr ' ' '\n' | grep -v '^-lmpi_cxx$' | grep -v '^-pthread$' | tr '\n' ' '`
-  MPI_RPATH=
 
   AC_LANG_PUSH([C++])
   swy_save_CPPFLAGS=$CPPFLAGS; swy_save_LIBS=$LIBS
@@ -67,7 +65,8 @@ AC_DEFUN([_SWY_MPI_ASK],[
   CPPFLAGS=$swy_save_CPPFLAGS; LIBS=$swy_save_LIBS
   AC_LANG_POP
   # An MPI outside the linker's usual folders is found by a run path, as the MPI's own wrappers arrange it.
-  AS_CASE([$MPI_LIBRARY],[/lib/*|/usr/lib/*],[],[MPI_RPATH="-R `dirname "$MPI_LIBRARY"`"])
+  AS_CASE(["$MPI_LIBRARY $MPI_LIBS"],[/lib/*|/usr/lib/*|*-rpath*],[],
+    [MPI_LIBS="$MPI_LIBS -Wl,-rpath,`dirname "$MPI_LIBRARY"`"])
   AC_DEFINE_UNQUOTED([SWY_MPI_VERSION],["$MPI_VENDOR_VERSION"],[the Open MPI that this was built with])
   SWY_FOUND([MPI],[Open MPI $MPI_VENDOR_VERSION ($MPI_LIBRARY)])
 ])

@@ -1,0 +1,21 @@
+# The switchyard command, the report, the examples and the manual pages, as a user meets them.
+check_PROGRAMS += tests/cli/known_calls
+tests_cli_known_calls_SOURCES = tests/cli/known_calls.c
+tests_cli_known_calls_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_cli_known_calls_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath-link,src/vgpu/lib
+tests_cli_known_calls_LDADD = src/vgpu/lib/libcudart.so.13 $(MPI_LIBS)
+
+cli_tests = tests/cli/examples.test tests/cli/info.test tests/cli/manual.test tests/cli/report.test tests/cli/run.test
+TESTS += $(cli_tests)
+EXTRA_DIST += $(cli_tests) tests/cli/command.py
+
+if HAVE_GTEST
+check_PROGRAMS += tests/unit/settings/settings tests/unit/report/report
+tests_unit_settings_settings_SOURCES = tests/unit/settings/settings.cpp
+tests_unit_settings_settings_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_settings_settings_LDADD = $(UNIT_LIBS)
+tests_unit_report_report_SOURCES = tests/unit/report/counters.cpp tests/unit/report/text.cpp
+tests_unit_report_report_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_report_report_LDADD = $(UNIT_LIBS)
+TESTS += tests/unit/settings/settings tests/unit/report/report
+endif
