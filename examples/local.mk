@@ -5,10 +5,10 @@ dist_examples_SCRIPTS = examples/least_squares.py
 EXTRA_DIST += examples/run-training
 
 # Linked with the virtual GPUs' runtime, which has the real one's name and versions: where the loader finds that, it is used.
-EXAMPLES_CUDA = $(top_builddir)/src/vgpu/lib/libcudart.so.13
-EXAMPLES_LINK = -Wl,-rpath-link,$(top_builddir)/src/vgpu/lib
+EXAMPLES_CUDA = src/vgpu/lib/libcudart.so.13
+EXAMPLES_LINK = -Wl,-rpath-link,src/vgpu/lib
 
-EXTRA_PROGRAMS = examples/train_iris
+noinst_PROGRAMS += examples/train_iris
 examples_train_iris_SOURCES = examples/train_iris.c
 examples_train_iris_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 examples_train_iris_LDFLAGS = $(AM_LDFLAGS) $(EXAMPLES_LINK)
@@ -16,7 +16,7 @@ examples_train_iris_LDADD = $(EXAMPLES_CUDA) $(MPI_LIBS) -lm
 examples_train_iris_DEPENDENCIES = $(EXAMPLES_CUDA)
 
 if HAVE_FORTRAN
-# noinst_DATA += examples/heat
+noinst_DATA += examples/heat
 examples/heat: examples/heat.f90 $(EXAMPLES_CUDA)
 	@$(MKDIR_P) examples/modules
 	$(AM_V_GEN)$(MPIFORT) -O2 -g $(SWY_SANITIZE) -J examples/modules -o $@ $(srcdir)/examples/heat.f90 $(EXAMPLES_CUDA) $(EXAMPLES_LINK)

@@ -55,7 +55,7 @@ std::string as_json(const Told& told) {
                      {"devices", std::move(devices)}};
     all["nccl"] = as_json(found.nccl);
     all["nccl"]["virtual"] = found.nccl.is_virtual;
-    all["hwloc"] = {{"version", found.hwloc}};
+    all["hwloc"] = {{"api_version", found.hwloc}};
     all["settings"] = Json::array();
     for (const settings::Shown& shown : told.settings)
         all["settings"].push_back({{"name", shown.name}, {"value", shown.value}, {"origin", shown.origin}});
@@ -72,7 +72,7 @@ std::string with_file(const std::string& version, const std::string& file) {
 }
 
 std::string library_row(std::string_view label, const LibraryFound& library) {
-    std::string text = library.version.empty() ? "not usable" : with_file(library.version, library.file);
+    std::string text = with_file(library.version.empty() ? "not usable" : library.version, library.file);
     if (library.is_virtual)
         text += "  virtual";
     std::string rows = row(label, text);
@@ -118,7 +118,7 @@ std::string as_text(const Told& told) {
                                                     : with_file(found.mpirun.version, found.mpirun.file));
     text += driver_rows(found.driver);
     text += library_row("NCCL", found.nccl);
-    text += row("hwloc", found.hwloc);
+    text += row("hwloc", "API " + found.hwloc);
     text += "\nsettings\n";
     std::size_t widest = 0;
     std::size_t widest_value = 0;
@@ -161,7 +161,7 @@ int info(std::span<const std::string> words) {
     const auto* gpus =
         app.add_option("--virtual-gpus", count, "as a program sees it under switchyard run --virtual-gpus N")
             ->type_name("N")
-            ->check(CLI::Range(0, 64));
+            ->check(CLI::Range(0, 64).description(""));
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
     try {
         app.parse(reversed);

@@ -47,7 +47,8 @@ std::string as_roff() {
 std::string reasons_as_roff() {
     std::string text = ".Bl -tag -width intercommunicator -compact\n";
     for (int i = 0; i < kReasons; ++i)
-        text += fmt::format(".It Cm {}\n{}\n", roff(name(static_cast<Reason>(i))), roff(explain(static_cast<Reason>(i))));
+        text +=
+            fmt::format(".It Cm {}\n{}\n", roff(name(static_cast<Reason>(i))), roff(explain(static_cast<Reason>(i))));
     return text + ".El\n";
 }
 
@@ -73,7 +74,9 @@ int settings(std::span<const std::string> words) {
         std::fputs(as_markdown().c_str(), stdout);
         return kDone;
     }
-    std::fputs("switchyard settings: --roff, --roff-reasons or --markdown (for people: switchyard info, switchyard(7))\n", stderr);
+    std::fputs(
+        "switchyard settings: --roff, --roff-reasons or --markdown (for people: switchyard info, switchyard(7))\n",
+        stderr);
     return kUsage;
 }
 

@@ -47,11 +47,12 @@ void probe_library(Findings& findings) {
     ours.file = findings.places.expected_library.string();
     if (!findings.places.library) {
         ours.problem = "is not there";
+        findings.mpi.problem = "not asked: it is found through libswitchyard";
         return;
     }
     void* handle = load(ours.file, ours.problem);
     if (handle == nullptr) {
-        findings.mpi.problem = "not asked, since libswitchyard does not load";
+        findings.mpi.problem = "not asked: it is found through libswitchyard, which does not load";
         return;
     }
     int major = 0;

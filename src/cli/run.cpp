@@ -22,7 +22,7 @@ constexpr const char* kSynopsis =
     "switchyard run [--virtual-gpus N] [-n NP] [--report[=text|json:FILE]] [--dry-run] [--mpirun FILE]\n"
     "                             [any mpirun option ...] -- PROGRAM [ARGS ...]";
 constexpr const char* kNotes =
-    "\nEverything that is not listed above is mpirun's: -n, -np, --map-by, --host, --mca, -x ...\n"
+    "Everything that is not listed above is mpirun's: -n, -np, --map-by, --host, --mca, -x ...\n"
     "The exit status is mpirun's; 125 when switchyard itself fails, 126 when PROGRAM cannot be executed,\n"
     "127 when it is not found.\n"
     "\nExamples:\n"
@@ -193,7 +193,7 @@ int run(std::span<const std::string> words) {
     const auto* gpus =
         app.add_option("--virtual-gpus", wishes.count, "give each node N virtual GPUs (real ones are not seen)")
             ->type_name("N")
-            ->check(CLI::Range(0, 64));
+            ->check(CLI::Range(0, 64).description(""));
     app.add_option("--report", wishes.report, "report at the end: a table, or an object in FILE")
         ->type_name("[=text|json:FILE]");
     app.add_flag("--dry-run", dry_run, "print the mpirun line and do nothing");

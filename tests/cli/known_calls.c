@@ -1,0 +1,40 @@
+/* Makes calls whose number and sizes report.test knows by arithmetic, on device memory where there is a GPU. Each rank's device is its
+ * rank modulo the number of devices, or 0 with the argument "share". */
+#include <cuda_runtime_api.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGE = 1 << 20, SMALL = 64 };
+
+static void check(cudaError_t status) {
+    if (status != cudaSuccess) {
+        fprintf(stderr, "known_calls: %s\n", cudaGetErrorString(status));
+        exit(3);
+    }
+}
+
+int main(int argc, char **argv) {
+    int rank, devices = 0;
+    static char host[LARGE];
+    void *device = NULL;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < 7; ++i) /* host memory */
+        MPI_Bcast(host, 1000, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) {
+        check(cudaSetDevice(argc > 1 && strcmp(argv[1], "share") == 0 ? 0 : rank % devices));
+        check(cudaMalloc(&device, LARGE));
+        check(cudaMemset(device, 0, LARGE));
+        for (int i = 0; i < 3; ++i) /* large, in device memory on all ranks */
+            MPI_Allreduce(MPI_IN_PLACE, device, LARGE / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        for (int i = 0; i < 5; ++i) /* small */
+            MPI_Bcast(device, SMALL, MPI_BYTE, 0, MPI_COMM_WORLD);
+        for (int i = 0; i < 2; ++i) /* large, in device memory on rank 0 alone */
+            MPI_Bcast(rank == 0 ? device : host, LARGE, MPI_BYTE, 0, MPI_COMM_WORLD);
+        check(cudaFree(device));
+    }
+    MPI_Finalize();
+    return 0;
+}
