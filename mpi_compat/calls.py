@@ -195,7 +195,7 @@ def large_form(row):
     for a in row.arguments:
         type_ = a.type
         if a.name in displs or a.name == "disp_unit":
-            type_ = type_.replace("int", "MPI_Aint")
+            type_ = re.sub(r"\bint\b", "MPI_Aint", type_)
         elif a.name in ("outsize", "insize", "position"):
             type_ = re.sub(r"\b(int|MPI_Aint)\b", "MPI_Count", type_)
         elif re.search("count|^size$", a.name):

@@ -44,6 +44,8 @@ mpi_compat/generated.stamp: $(GENERATOR) $(CALL_TABLE) mpi_compat/available.txt
 $(GENERATED): mpi_compat/generated.stamp
 	@test -f $@ || { rm -f mpi_compat/generated.stamp; $(MAKE) $(AM_MAKEFLAGS) mpi_compat/generated.stamp; }
 BUILT_SOURCES += $(GENERATED)
+# For who makes one target before `all` has made the headers.
+$(libswy_la_OBJECTS) $(libswitchyard_la_OBJECTS): | src/call_ids.hpp src/real.hpp
 CLEANFILES += $(GENERATED) mpi_compat/generated.stamp
 
 # What is documented in the repository; run after a change of the table.

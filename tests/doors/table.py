@@ -5,6 +5,7 @@ Usage: table.py SOURCE_FOLDER PREPROCESSED_MPI_H AVAILABLE
 
 import pathlib
 import re
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -72,11 +73,23 @@ def describe(rows):
         expect(not makes or row.has("communicators"), f"{row.name} makes or frees a communicator but is not marked so")
 
 
+def files_are_built(source):
+    """A new family has a new file of doors, which the Makefile must know."""
+    command = [sys.executable, source / "mpi_compat/generate.py", "--list", "files"]
+    made = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    fragment = (source / "mpi_compat/local.mk").read_text()
+    for name in made:
+        expect(f"mpi_compat/{name}" in fragment, f"mpi_compat/local.mk does not list {name}")
+    for path in calls.table_files(source / "mpi_compat/calls"):
+        expect(f"calls/{path.name}" in fragment, f"mpi_compat/local.mk does not list calls/{path.name}")
+
+
 def main():
     source, preprocessed, available = map(pathlib.Path, sys.argv[1:])
     rows = {r.name: r for r in calls.read(source / "mpi_compat/calls")}
     compare(rows, declarations(preprocessed.read_text()), set(available.read_text().split()))
     describe(rows)
+    files_are_built(source)
     page = source / "docs/coverage.md"
     sys.path.insert(0, str(source / "mpi_compat"))
     import write_coverage
