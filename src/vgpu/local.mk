@@ -27,9 +27,9 @@ src_vgpu_libvgpu_cuda_la_SOURCES = \
     src/vgpu/cuda/init.cpp src/vgpu/cuda/ipc.cpp src/vgpu/cuda/ipc.hpp src/vgpu/cuda/launch.cpp \
     src/vgpu/cuda/managed.cpp src/vgpu/cuda/memory.cpp src/vgpu/cuda/memset.cpp src/vgpu/cuda/module.cpp \
     src/vgpu/cuda/module.hpp src/vgpu/cuda/pointer.cpp src/vgpu/cuda/pool.cpp src/vgpu/cuda/pool.hpp \
-    src/vgpu/cuda/primary_context.cpp src/vgpu/cuda/proc_address.cpp src/vgpu/cuda/release.hpp \
-    src/vgpu/cuda/stream_api.cpp src/vgpu/cuda/stream_memory.cpp src/vgpu/cuda/transfer.cpp \
-    src/vgpu/cuda/transfer.hpp
+    src/vgpu/cuda/primary_context.cpp src/vgpu/cuda/proc_address.cpp src/vgpu/cuda/profiler.cpp \
+    src/vgpu/cuda/release.hpp src/vgpu/cuda/stream_api.cpp src/vgpu/cuda/stream_memory.cpp \
+    src/vgpu/cuda/transfer.cpp src/vgpu/cuda/transfer.hpp src/vgpu/cuda/vmm.cpp
 vgpu_SCRIPTS += src/vgpu/lib/libcuda.so.1
 EXTRA_DIST += src/vgpu/cuda/libcuda.map
 CLEANFILES += src/vgpu/lib/libcuda.so.1
@@ -39,6 +39,43 @@ src/vgpu/lib/libcuda.so.1: src/vgpu/libvgpu_cuda.la src/vgpu/cuda/libcuda.map
 	    -Wl,--whole-archive src/vgpu/.libs/libvgpu_cuda.a -Wl,--no-whole-archive -ldl
 
 # libcudart.so.12 and libcudart.so.13 (owner: cudart). Begin.
+# One source for both; abi12.cpp and abi13.cpp hold what differs.
+noinst_LTLIBRARIES += src/vgpu/libvgpu_cudart.la src/vgpu/libvgpu_cudart12.la src/vgpu/libvgpu_cudart13.la
+src_vgpu_libvgpu_cudart_la_CPPFLAGS = $(VGPU_CPPFLAGS)
+src_vgpu_libvgpu_cudart_la_SOURCES = \
+    src/vgpu/cudart/allocation.cpp src/vgpu/cudart/allocation.hpp src/vgpu/cudart/context.cpp \
+    src/vgpu/cudart/context.hpp src/vgpu/cudart/copy.cpp src/vgpu/cudart/copy.hpp src/vgpu/cudart/copy_shaped.cpp \
+    src/vgpu/cudart/device.cpp src/vgpu/cudart/entry_point.cpp src/vgpu/cudart/entry_point.hpp \
+    src/vgpu/cudart/errors.cpp src/vgpu/cudart/errors.def src/vgpu/cudart/event.cpp src/vgpu/cudart/function.cpp \
+    src/vgpu/cudart/graph.cpp src/vgpu/cudart/kernel.cpp src/vgpu/cudart/per_thread.cpp src/vgpu/cudart/pool.cpp \
+    src/vgpu/cudart/program.cpp src/vgpu/cudart/program.hpp src/vgpu/cudart/properties.hpp \
+    src/vgpu/cudart/runtime.hpp src/vgpu/cudart/stream.cpp src/vgpu/cudart/stream.hpp src/vgpu/cudart/symbol.cpp
+src_vgpu_libvgpu_cudart12_la_CPPFLAGS = $(VGPU_CPPFLAGS)
+src_vgpu_libvgpu_cudart12_la_SOURCES = src/vgpu/cudart/abi12.cpp
+src_vgpu_libvgpu_cudart13_la_CPPFLAGS = $(VGPU_CPPFLAGS)
+src_vgpu_libvgpu_cudart13_la_SOURCES = src/vgpu/cudart/abi13.cpp
+vgpu_SCRIPTS += src/vgpu/lib/libcudart.so.12 src/vgpu/lib/libcudart.so.13
+noinst_DATA += src/vgpu/lib/libcudart.so
+EXTRA_DIST += src/vgpu/cudart/cudart12.map src/vgpu/cudart/cudart13.map
+CLEANFILES += src/vgpu/lib/libcudart.so.12 src/vgpu/lib/libcudart.so.13 src/vgpu/lib/libcudart.so
+cudart_link = -Wl,-z,nodelete -Wl,--enable-new-dtags,-rpath,'$$ORIGIN'
+src/vgpu/lib/libcudart.so.12: src/vgpu/libvgpu_cudart.la src/vgpu/libvgpu_cudart12.la src/vgpu/lib/libcuda.so.1 \
+    src/vgpu/cudart/cudart12.map
+	$(vgpu_lib) $(cudart_link) -Wl,--version-script=$(top_srcdir)/src/vgpu/cudart/cudart12.map \
+	    -Wl,--whole-archive src/vgpu/.libs/libvgpu_cudart.a src/vgpu/.libs/libvgpu_cudart12.a \
+	    -Wl,--no-whole-archive src/vgpu/lib/libcuda.so.1
+src/vgpu/lib/libcudart.so.13: src/vgpu/libvgpu_cudart.la src/vgpu/libvgpu_cudart13.la src/vgpu/lib/libcuda.so.1 \
+    src/vgpu/cudart/cudart13.map
+	$(vgpu_lib) $(cudart_link) -Wl,--version-script=$(top_srcdir)/src/vgpu/cudart/cudart13.map \
+	    -Wl,--whole-archive src/vgpu/.libs/libvgpu_cudart.a src/vgpu/.libs/libvgpu_cudart13.a \
+	    -Wl,--no-whole-archive src/vgpu/lib/libcuda.so.1
+# Intel MPI Benchmarks open this name. A link, not a copy: a copy would be loaded beside the library itself.
+src/vgpu/lib/libcudart.so: src/vgpu/lib/libcudart.so.13
+	$(AM_V_GEN)ln -sf libcudart.so.13 $@
+install-exec-local:
+	$(MKDIR_P) '$(DESTDIR)$(vgpudir)' && ln -sf libcudart.so.13 '$(DESTDIR)$(vgpudir)/libcudart.so'
+uninstall-local:
+	rm -f '$(DESTDIR)$(vgpudir)/libcudart.so'
 # End.
 
 # libnccl.so.2 (owner: nccl). Begin.

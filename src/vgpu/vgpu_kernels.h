@@ -1,8 +1,9 @@
 /* CPU twins: how a kernel runs on virtual GPUs.
  *
- * A kernel called NAME (as in the device code: mangled for C++) has a twin when one of the shared libraries that VGPU_KERNELS names
- * (a colon-separated list) exports the function vgpu_kernel_NAME. A launch calls it once for the whole grid, on the stream's own
- * thread. A launch of a kernel without a twin gives CUDA_ERROR_NO_BINARY_FOR_GPU (runtime: cudaErrorInvalidDeviceFunction).
+ * A kernel called NAME (as in the device code: mangled for C++) has a twin when one of the shared libraries that
+ * VGPU_KERNELS names (a colon-separated list) exports the function vgpu_kernel_NAME. A launch calls it once for the
+ * whole grid, on the stream's own thread. A launch of a kernel without a twin gives CUDA_ERROR_NO_BINARY_FOR_GPU
+ * (runtime: cudaErrorInvalidDeviceFunction).
  *
  *     #include <vgpu_kernels.h>
  *     VGPU_KERNEL(scale)(const struct vgpu_launch *launch, void **args)      // scale(float *x, float factor, int n)
@@ -14,7 +15,8 @@
  *     }
  *     VGPU_KERNEL_PARAMETERS(scale, sizeof(float *), sizeof(float), sizeof(int));
  *
- * The sizes let the launch copy its arguments and return at once, as on a GPU. Without them the launch waits for the twin.
+ * The sizes let the launch copy its arguments and return at once, as on a GPU. Without them the launch waits for the
+ * twin.
  */
 #ifndef VGPU_KERNELS_H
 #define VGPU_KERNELS_H
@@ -30,13 +32,14 @@ struct vgpu_launch {
     unsigned block[3];
     unsigned shared_bytes; /* dynamic shared memory */
     int device;            /* ordinal */
-    /* Where the twin finds what a device pointer addresses: `bytes` from there on may be used. NULL when the range is not wholly
-     * inside one allocation that a kernel of this launch's context may touch (memory of a peer needs peer access). */
-    void *(*resolve)(const struct vgpu_launch *launch, const void *device_pointer, size_t bytes);
-    const void *context; /* the simulator's */
+    /* Where the twin finds what a device pointer addresses: `bytes` from there on may be used. NULL when the range is
+     * not wholly inside one allocation that a kernel of this launch's context may touch (memory of a peer needs peer
+     * access). */
+    void* (*resolve)(const struct vgpu_launch* launch, const void* device_pointer, size_t bytes);
+    const void* context; /* the simulator's */
 };
 
-typedef void (*vgpu_kernel)(const struct vgpu_launch *launch, void **args);
+typedef void (*vgpu_kernel)(const struct vgpu_launch* launch, void** args);
 
 #ifdef __cplusplus
 }
@@ -50,8 +53,8 @@ typedef void (*vgpu_kernel)(const struct vgpu_launch *launch, void **args);
 
 /* The sizes of the parameters of `name`, in order. A zero ends the list. */
 #ifdef __cplusplus
-#define VGPU_KERNEL_PARAMETERS(name, ...)                                \
-    VGPU_KERNEL_LINKAGE const size_t vgpu_kernel_parameters_##name[];    \
+#define VGPU_KERNEL_PARAMETERS(name, ...)                             \
+    VGPU_KERNEL_LINKAGE const size_t vgpu_kernel_parameters_##name[]; \
     const size_t vgpu_kernel_parameters_##name[] = {__VA_ARGS__, 0}
 #else
 #define VGPU_KERNEL_PARAMETERS(name, ...) \

@@ -32,14 +32,14 @@ struct Allocation {
     std::size_t bytes = 0;  // as asked for
     char* alias = nullptr;  // where the simulator sees it
     MemoryKind kind = MemoryKind::Device;
-    bool sync_memops = false;   // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
-    bool accessible = true;     // Mapped: cuMemSetAccess has been called
+    bool sync_memops = false;  // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+    bool accessible = true;    // Mapped: cuMemSetAccess has been called
     int device = 0;
-    unsigned flags = 0;         // Pinned, Registered, Managed: as the program gave them
+    unsigned flags = 0;  // Pinned, Registered, Managed: as the program gave them
     Context* context = nullptr;
     MemoryPool* pool = nullptr;
-    std::uint64_t id = 0;       // CU_POINTER_ATTRIBUTE_BUFFER_ID: never used twice
-    DeviceBlock block;          // Device, Pooled
+    std::uint64_t id = 0;            // CU_POINTER_ATTRIBUTE_BUFFER_ID: never used twice
+    DeviceBlock block;               // Device, Pooled
     std::uintptr_t reservation = 0;  // Mapped: the reserved range's begin; other ranges: their own
 
     std::uintptr_t end() const { return address + bytes; }
@@ -57,8 +57,8 @@ class Allocations {
     bool add(Allocation allocation);
     std::optional<Allocation> remove(std::uintptr_t begin);  // exactly the begin of an entry
     std::optional<Allocation> find(std::uintptr_t address) const;
-    // The entry that holds all of [address, address + bytes). A range over several mappings of one reservation is found too, as
-    // the first of them with the bytes of all.
+    // The entry that holds all of [address, address + bytes). A range over several mappings of one reservation is found
+    // too, as the first of them with the bytes of all.
     std::optional<Allocation> find_range(std::uintptr_t address, std::size_t bytes) const;
     bool overlaps(std::uintptr_t address, std::size_t bytes) const;
     // Applies `change` to the entry that holds `address`; false if there is none.

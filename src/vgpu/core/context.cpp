@@ -66,7 +66,8 @@ std::vector<Mark> Context::implied(const Stream& stream) {
     return after;
 }
 
-Mark Context::submit(const std::shared_ptr<Stream>& stream, std::function<void()> operation, std::vector<Mark> after, bool hang) {
+Mark Context::submit(const std::shared_ptr<Stream>& stream, std::function<void()> operation, std::vector<Mark> after,
+                     bool hang) {
     const std::lock_guard guard(order_);
     std::vector<Mark> marks = implied(*stream);
     marks.insert(marks.end(), std::make_move_iterator(after.begin()), std::make_move_iterator(after.end()));
@@ -156,7 +157,9 @@ void Context::deactivate() {
     peers_.clear();
 }
 
-Context* current_context() { return t_stack.depth == 0 ? nullptr : t_stack.entries[t_stack.depth - 1]; }
+Context* current_context() {
+    return t_stack.depth == 0 ? nullptr : t_stack.entries[t_stack.depth - 1];
+}
 
 void set_current_context(Context* context) {
     if (context == nullptr) {
@@ -188,7 +191,9 @@ bool known_context(const Context* context) {
     return known().all.contains(context);
 }
 
-Context* create_context(Device& device, unsigned flags) { return remember(new Context(device, false, flags)); }
+Context* create_context(Device& device, unsigned flags) {
+    return remember(new Context(device, false, flags));
+}
 
 Primary& primary_of(Device& device) {
     static auto& all = *new std::deque<Primary>(static_cast<std::size_t>(devices().count()));

@@ -26,9 +26,10 @@ class Context {
     bool active() const { return active_.load(std::memory_order_acquire); }
     std::atomic<unsigned> flags;
 
-    // Puts an operation into a stream, after what CUDA's implicit order says: the legacy stream follows all blocking streams
-    // of the context and they follow it. `hang`: accepted, never completes.
-    Mark submit(const std::shared_ptr<Stream>& stream, std::function<void()> run, std::vector<Mark> after = {}, bool hang = false);
+    // Puts an operation into a stream, after what CUDA's implicit order says: the legacy stream follows all blocking
+    // streams of the context and they follow it. `hang`: accepted, never completes.
+    Mark submit(const std::shared_ptr<Stream>& stream, std::function<void()> run, std::vector<Mark> after = {},
+                bool hang = false);
     // The same, and runs it on the calling thread: for calls that return only when the operation is complete.
     void run(const std::shared_ptr<Stream>& stream, const std::function<void()>& run, bool hang = false);
 

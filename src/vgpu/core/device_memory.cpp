@@ -16,7 +16,8 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLargePage = 2u << 20;
 constexpr std::size_t kSegment = 64u << 20;  // address space is taken in steps: 16 GiB at once would slow valgrind down
 
-// Device addresses are asked for far from heap, stack and libraries, so that two comparisons tell most host pointers apart.
+// Device addresses are asked for far from heap, stack and libraries, so that two comparisons tell most host pointers
+// apart.
 std::atomic<std::uintptr_t> g_next_hint{0x300000000000ull};
 std::atomic<std::uintptr_t> g_lowest{~std::uintptr_t{0}};
 std::atomic<std::uintptr_t> g_highest{0};
@@ -42,7 +43,8 @@ std::uintptr_t reserve_addresses(std::size_t bytes, std::size_t alignment) {
     }
     if (memory != MAP_FAILED)
         munmap(memory, bytes);
-    memory = mmap(nullptr, bytes + alignment, PROT_NONE, kFlags, -1, 0);  // valgrind keeps programs out of the hint's region
+    memory =
+        mmap(nullptr, bytes + alignment, PROT_NONE, kFlags, -1, 0);  // valgrind keeps programs out of the hint's region
     if (memory == MAP_FAILED)
         return 0;
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
@@ -55,7 +57,9 @@ std::uintptr_t reserve_addresses(std::size_t bytes, std::size_t alignment) {
     return aligned;
 }
 
-std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+std::size_t round_up(std::size_t value, std::size_t unit) {
+    return (value + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
@@ -63,7 +67,9 @@ bool may_be_device_address(std::uintptr_t address) {
     return address >= g_lowest.load(std::memory_order_relaxed) && address < g_highest.load(std::memory_order_relaxed);
 }
 
-MappedRange::MappedRange(MappedRange&& other) noexcept { *this = std::move(other); }
+MappedRange::MappedRange(MappedRange&& other) noexcept {
+    *this = std::move(other);
+}
 
 MappedRange& MappedRange::operator=(MappedRange&& other) noexcept {
     std::swap(address_, other.address_);
@@ -72,7 +78,9 @@ MappedRange& MappedRange::operator=(MappedRange&& other) noexcept {
     return *this;
 }
 
-MappedRange::~MappedRange() { reset(); }
+MappedRange::~MappedRange() {
+    reset();
+}
 
 void MappedRange::reset() {
     if (address_ != 0)
@@ -178,7 +186,8 @@ void DeviceMemory::free(const DeviceBlock& block) {
             }
         }
         segment.holes[offset] = size;
-        // The host's memory goes back at once: all whole pages that the hole now covers, as far as this block touches them.
+        // The host's memory goes back at once: all whole pages that the hole now covers, as far as this block touches
+        // them.
         const std::uint64_t hole = segment.file_offset + offset;
         const std::uint64_t first = std::max(round_up(hole, kPage), block.file_offset / kPage * kPage);
         const std::uint64_t last =

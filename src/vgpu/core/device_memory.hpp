@@ -1,8 +1,9 @@
-// The memory of one device in one process: where addresses come from and how the simulator reaches the bytes behind them.
+// The memory of one device in one process: where addresses come from and how the simulator reaches the bytes behind
+// them.
 //
-// The address that a program gets is mapped PROT_NONE, so a host access faults as it does on a GPU. The bytes live in a memfd,
-// which the simulator sees through a second mapping, and other processes through /proc/<pid>/fd (CUDA IPC). Nothing has a name
-// in a file system, so nothing is left behind by a process that dies.
+// The address that a program gets is mapped PROT_NONE, so a host access faults as it does on a GPU. The bytes live in a
+// memfd, which the simulator sees through a second mapping, and other processes through /proc/<pid>/fd (CUDA IPC).
+// Nothing has a name in a file system, so nothing is left behind by a process that dies.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@
 
 namespace vgpu {
 
-// A PROT_NONE range for the program and a readable and writable one for the simulator, of equal size, over the same file.
+// A PROT_NONE range for the program and a readable and writable one for the simulator, of equal size, over the same
+// file.
 class MappedRange {
   public:
     MappedRange() = default;
@@ -44,7 +46,7 @@ class MappedRange {
 struct DeviceBlock {
     std::uintptr_t address = 0;
     char* alias = nullptr;
-    std::size_t bytes = 0;            // as charged: rounded up to the granularity
+    std::size_t bytes = 0;  // as charged: rounded up to the granularity
     std::uint64_t file_offset = 0;
 };
 

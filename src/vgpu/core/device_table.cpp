@@ -21,8 +21,8 @@ std::uint64_t hash(const std::string& text, std::uint64_t seed) {  // FNV-1a
     return value ^ (value >> 33);
 }
 
-// The same for all processes of a host, another on every other host and after every boot: host name (which simulated hosts on one
-// machine have of their own), boot id and PCI address.
+// The same for all processes of a host, another on every other host and after every boot: host name (which simulated
+// hosts on one machine have of their own), boot id and PCI address.
 std::array<unsigned char, 16> uuid_of(const std::string& bus_id) {
     char host[256] = {};
     gethostname(host, sizeof host - 1);

@@ -18,7 +18,7 @@ struct Device {
     std::array<unsigned char, 16> uuid{};
     std::unique_ptr<DeviceMemory> memory;
 
-    std::string bus_id() const;  // "0000:01:00.0"
+    std::string bus_id() const;     // "0000:01:00.0"
     std::string uuid_text() const;  // "GPU-1b2c..."
 };
 
@@ -31,15 +31,16 @@ class DeviceTable {
     int count() const { return static_cast<int>(devices_.size()); }
     bool valid(int ordinal) const { return ordinal >= 0 && ordinal < count(); }
     Device& operator[](int ordinal) { return *devices_[static_cast<std::size_t>(ordinal)]; }
-    // The device whose memory reservation or allocation file has this identity; nullptr if this process does not see it.
+    // The device whose memory reservation or allocation file has this identity; nullptr if this process does not see
+    // it.
     Device* by_uuid(const std::array<unsigned char, 16>& uuid);
 
   private:
     std::vector<std::unique_ptr<Device>> devices_;
 };
 
-// The indices into `all` that CUDA_VISIBLE_DEVICES=`text` lets a process see: in its order, up to the first entry that is not
-// valid, and none at all when a device is named twice.
+// The indices into `all` that CUDA_VISIBLE_DEVICES=`text` lets a process see: in its order, up to the first entry that
+// is not valid, and none at all when a device is named twice.
 std::vector<int> visible_devices(const std::string& text, const std::vector<std::unique_ptr<Device>>& all);
 
 }  // namespace vgpu

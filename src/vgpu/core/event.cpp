@@ -49,7 +49,9 @@ bool Event::share() {
     return file >= 0 && ftruncate(file, sizeof(SharedRecords)) == 0 && map(file);
 }
 
-bool Event::open_shared(int file) { return map(file); }
+bool Event::open_shared(int file) {
+    return map(file);
+}
 
 void Event::record(Context& context, const std::shared_ptr<Stream>& stream, bool hang) {
     auto record = std::make_shared<Record>();
@@ -91,7 +93,8 @@ void Event::wait() const {
 void Event::make_wait(Context& context, const std::shared_ptr<Stream>& stream, bool hang) const {
     if (shared_ != nullptr) {
         const std::uint32_t number = shared_->recorded.load();
-        context.submit(stream, [shared = shared_, number] { shared->wait(number); }, {}, hang);
+        context.submit(
+            stream, [shared = shared_, number] { shared->wait(number); }, {}, hang);
         return;
     }
     std::vector<Mark> after;

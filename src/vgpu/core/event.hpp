@@ -18,7 +18,8 @@ struct Record {
     bool done() const { return mark.stream->done(mark.ticket); }
 };
 
-// What the processes of an IPC event share: records are numbered, a record is done when `completed` has reached its number.
+// What the processes of an IPC event share: records are numbered, a record is done when `completed` has reached its
+// number.
 struct SharedRecords {
     std::atomic<std::uint32_t> recorded;
     std::atomic<std::uint32_t> completed;

@@ -37,8 +37,8 @@ struct FaultPoint {
 // The point of a function; lives for ever. Version and default-stream suffixes are cut off.
 FaultPoint& fault_point(std::string_view function);
 
-// All rules as written; each that cannot be read, or that names an unknown driver function or error (as `known_function`
-// and `known_error` tell), adds a complaint.
+// All rules as written; each that cannot be read, or that names an unknown driver function or error (as
+// `known_function` and `known_error` tell), adds a complaint.
 std::vector<std::string> check_faults(bool (*known_function)(std::string_view), bool (*known_error)(std::string_view));
 
 std::string_view base_name(std::string_view function);

@@ -1,4 +1,5 @@
-// VGPU_JITTER: random delays in worker threads, so that an order that a program only got by luck changes from run to run of seeds.
+// VGPU_JITTER: random delays in worker threads, so that an order that a program only got by luck changes from run to
+// run of seeds.
 #include <atomic>
 #include <ctime>
 

@@ -30,8 +30,9 @@ void load_kernel_libraries(std::vector<std::string>& complaints) {
         if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr)
             libraries().handles.push_back(handle);
         else
-            complaints.push_back(complaint("VGPU_KERNELS", path, dlerror(),
-                                           "name shared libraries that export vgpu_kernel_* functions, separated by colons"));
+            complaints.push_back(
+                complaint("VGPU_KERNELS", path, dlerror(),
+                          "name shared libraries that export vgpu_kernel_* functions, separated by colons"));
     }
     libraries().loaded = complaints.empty();
 }

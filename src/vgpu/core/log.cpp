@@ -37,7 +37,8 @@ bool log_wanted() {
 void log(const char* operation, const char* phase, const std::string& fields) {
     if (!log_wanted() || file() < 0)
         return;
-    std::string line = "{\"t\": " + std::to_string(now()) + ", \"op\": \"" + operation + "\", \"phase\": \"" + phase + "\"";
+    std::string line =
+        "{\"t\": " + std::to_string(now()) + ", \"op\": \"" + operation + "\", \"phase\": \"" + phase + "\"";
     if (!fields.empty())
         line += ", " + fields;
     line += "}\n";

@@ -97,7 +97,8 @@ bool MemoryLedger::open() {
         if (file_ >= 0)
             ::close(std::exchange(file_, -1));
         if (failed_)
-            say("cannot open " + path_ + " (" + std::strerror(errno) + "): the limit of device memory holds for this process alone");
+            say("cannot open " + path_ + " (" + std::strerror(errno) +
+                "): the limit of device memory holds for this process alone");
     }
     return !failed_;
 }

@@ -18,8 +18,8 @@ void in_child() {
         g_life = Life::Forked;
 }
 
-// Nothing is torn down: threads of the program, or of its libraries, may still be in the driver, and work may be pending for ever.
-// Idle workers are ended so that a leak checker sees no threads that could have been joined.
+// Nothing is torn down: threads of the program, or of its libraries, may still be in the driver, and work may be
+// pending for ever. Idle workers are ended so that a leak checker sees no threads that could have been joined.
 void at_end() {
     if (g_life != Life::Running)
         return;
@@ -31,7 +31,9 @@ void at_end() {
 
 }  // namespace
 
-Life life() { return g_life.load(std::memory_order_acquire); }
+Life life() {
+    return g_life.load(std::memory_order_acquire);
+}
 
 int start(std::vector<std::string>& complaints) {
     static auto& lock = *new std::mutex;
@@ -50,7 +52,9 @@ int start(std::vector<std::string>& complaints) {
     return g_devices->count();
 }
 
-DeviceTable& devices() { return *g_devices; }
+DeviceTable& devices() {
+    return *g_devices;
+}
 
 bool& in_host_function() {
     thread_local bool inside = false;

@@ -13,7 +13,9 @@ namespace vgpu {
 enum class Life { NotInitialized, Running, Forked, Ended };
 
 Life life();
-inline bool usable() { return life() == Life::Running; }
+inline bool usable() {
+    return life() == Life::Running;
+}
 
 // Makes the device table and arms the fork and exit handlers; returns the number of devices. With none the driver stays
 // uninitialised, as the real one does. Idempotent, but for complaints: a later call may complain again.

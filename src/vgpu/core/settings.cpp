@@ -24,11 +24,24 @@ bool parse_size(std::string text, std::size_t& out) {
         text.pop_back();
     if (!text.empty()) {
         switch (text.back()) {
-            case 'K': case 'k': shift = 10; break;
-            case 'M': case 'm': shift = 20; break;
-            case 'G': case 'g': shift = 30; break;
-            case 'T': case 't': shift = 40; break;
-            default: break;
+            case 'K':
+            case 'k':
+                shift = 10;
+                break;
+            case 'M':
+            case 'm':
+                shift = 20;
+                break;
+            case 'G':
+            case 'g':
+                shift = 30;
+                break;
+            case 'T':
+            case 't':
+                shift = 40;
+                break;
+            default:
+                break;
         }
         if (shift != 0)
             text.pop_back();

@@ -45,7 +45,9 @@ void hang_here() {
 Stream::Stream(Context& context, StreamKind kind, bool blocking, int priority)
     : context_(context), kind_(kind), blocking_(blocking), priority_(priority), id_(g_next_id.fetch_add(1)) {}
 
-std::uint64_t Stream::take_ticket() { return issued_.fetch_add(1, std::memory_order_acq_rel) + 1; }
+std::uint64_t Stream::take_ticket() {
+    return issued_.fetch_add(1, std::memory_order_acq_rel) + 1;
+}
 
 std::uint64_t Stream::enqueue(std::vector<Mark> after, std::function<void()> run, bool hang) {
     const std::lock_guard guard(lock_);
@@ -68,7 +70,8 @@ void Stream::start_worker() {
         workers().by_stream[this].thread = std::thread([self = shared_from_this()] { self->work_and_leave(); });
         worker_ = true;
     } catch (const std::system_error& error) {
-        say(std::string("cannot start a stream's thread: ") + error.what() + "; raise the limit of processes (ulimit -u)");
+        say(std::string("cannot start a stream's thread: ") + error.what() +
+            "; raise the limit of processes (ulimit -u)");
         std::abort();  // an operation has been accepted that can never run
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);

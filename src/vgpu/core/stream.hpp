@@ -1,5 +1,6 @@
-// Streams: each is a queue of operations and, once something asynchronous is put into it, a thread that runs them in order.
-// A synchronous call runs its operation on the calling thread when its turn comes. No lock is held while an operation runs.
+// Streams: each is a queue of operations and, once something asynchronous is put into it, a thread that runs them in
+// order. A synchronous call runs its operation on the calling thread when its turn comes. No lock is held while an
+// operation runs.
 #pragma once
 
 #include <atomic>

@@ -58,7 +58,8 @@ std::vector<PciAddress> gpus_of_topology(const std::string& file, std::string& p
     // By default hwloc drops all PCI devices.
     hwloc.set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     if (hwloc.set_xml(topology, file.c_str()) != 0 || hwloc.load(topology) != 0) {
-        problem = complaint("VGPU_TOPOLOGY", file, "hwloc cannot load it", "name an XML file written by `lstopo FILE.xml`");
+        problem =
+            complaint("VGPU_TOPOLOGY", file, "hwloc cannot load it", "name an XML file written by `lstopo FILE.xml`");
         hwloc.destroy(topology);
         return gpus;
     }

@@ -1,5 +1,5 @@
-// The GPUs of the machine that VGPU_TOPOLOGY describes. hwloc is loaded only when that variable is set, so that the driver
-// brings no dependency into programs.
+// The GPUs of the machine that VGPU_TOPOLOGY describes. hwloc is loaded only when that variable is set, so that the
+// driver brings no dependency into programs.
 #pragma once
 
 #include <string>

@@ -7,9 +7,12 @@ namespace {
 
 CUresult life_result() {
     switch (life()) {
-        case Life::Running: return CUDA_SUCCESS;
-        case Life::Ended: return CUDA_ERROR_DEINITIALIZED;
-        default: return CUDA_ERROR_NOT_INITIALIZED;  // in a forked child as before cuInit
+        case Life::Running:
+            return CUDA_SUCCESS;
+        case Life::Ended:
+            return CUDA_ERROR_DEINITIALIZED;
+        default:
+            return CUDA_ERROR_NOT_INITIALIZED;  // in a forked child as before cuInit
     }
 }
 
@@ -27,7 +30,8 @@ Entry::Entry(FaultPoint& point, Needs needs, Hang hang) : point_(point) {
                 hang_here();
             hang_ = true;
             break;
-        case kVgpuFaultNone: break;
+        case kVgpuFaultNone:
+            break;
     }
     if (needs == Needs::Nothing)
         return;
@@ -71,7 +75,8 @@ Logged::Logged(const char* operation, const Stream* stream, Fields fields) : ope
         return;
     static std::atomic<std::uint64_t> serial{1};
     if (stream != nullptr)
-        fields.add("stream", stream->id()).add("device", static_cast<std::uint64_t>(stream->context().device().ordinal));
+        fields.add("stream", stream->id())
+            .add("device", static_cast<std::uint64_t>(stream->context().device().ordinal));
     fields.add("id", serial.fetch_add(1));
     fields_ = fields.text();
 }

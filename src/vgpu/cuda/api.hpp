@@ -1,4 +1,5 @@
-// What every entry point of libcuda begins with, and how handles of programs become objects. Included by src/vgpu/cuda/*.cpp only.
+// What every entry point of libcuda begins with, and how handles of programs become objects. Included by
+// src/vgpu/cuda/*.cpp only.
 #pragma once
 
 // All versions and default-stream variants are declared, under their exported names.
@@ -40,17 +41,27 @@ class Entry {
 };
 
 // First statement of every entry point; `entry` is in scope after it. Faults are counted by the name without suffixes.
-#define VGPU_ENTER(function, ...)                                                       \
-    static ::vgpu::FaultPoint& entry_point = ::vgpu::fault_point(#function);            \
-    const ::vgpu::cuda::Entry entry(entry_point, __VA_ARGS__);                          \
-    if (entry.result() != CUDA_SUCCESS)                                                 \
+#define VGPU_ENTER(function, ...)                                            \
+    static ::vgpu::FaultPoint& entry_point = ::vgpu::fault_point(#function); \
+    const ::vgpu::cuda::Entry entry(entry_point, __VA_ARGS__);               \
+    if (entry.result() != CUDA_SUCCESS)                                      \
     return entry.result()
 
-inline std::uintptr_t at(CUdeviceptr pointer) { return static_cast<std::uintptr_t>(pointer); }
-inline std::uintptr_t at(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
-inline CUcontext handle(Context* context) { return reinterpret_cast<CUcontext>(context); }
-inline CUstream handle(Stream* stream) { return reinterpret_cast<CUstream>(stream); }
-inline CUevent handle(Event* event) { return reinterpret_cast<CUevent>(event); }
+inline std::uintptr_t at(CUdeviceptr pointer) {
+    return static_cast<std::uintptr_t>(pointer);
+}
+inline std::uintptr_t at(const void* pointer) {
+    return reinterpret_cast<std::uintptr_t>(pointer);
+}
+inline CUcontext handle(Context* context) {
+    return reinterpret_cast<CUcontext>(context);
+}
+inline CUstream handle(Stream* stream) {
+    return reinterpret_cast<CUstream>(stream);
+}
+inline CUevent handle(Event* event) {
+    return reinterpret_cast<CUevent>(event);
+}
 
 Registry<Stream>& stream_handles();
 Registry<Event>& event_handles();
@@ -61,9 +72,13 @@ Context* context_of(CUcontext handle);
 // What a stream argument means for the calling thread; 0 is the legacy default stream. nullptr: no such stream.
 std::shared_ptr<Stream> stream_of(const Entry& entry, CUstream stream);
 // What 0 means in the _ptsz and _ptds variants.
-inline CUstream per_thread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
+inline CUstream per_thread(CUstream stream) {
+    return stream == nullptr ? CU_STREAM_PER_THREAD : stream;
+}
 
-inline Device* device_of(CUdevice device) { return devices().valid(device) ? &devices()[device] : nullptr; }
+inline Device* device_of(CUdevice device) {
+    return devices().valid(device) ? &devices()[device] : nullptr;
+}
 
 const char* error_name(CUresult error);  // nullptr when there is no such code
 bool error_by_name(std::string_view name, CUresult& error);

@@ -1,4 +1,5 @@
-// Kernels and other symbols of twin libraries by name alone, for libcudart: nvcc's host stubs know a kernel's name, and no module.
+// Kernels and other symbols of twin libraries by name alone, for libcudart: nvcc's host stubs know a kernel's name, and
+// no module.
 #include "vgpu/cuda/module.hpp"
 #include "vgpu/private.h"
 
@@ -12,4 +13,6 @@ void* vgpu_function(const char* name) {
     return function_in(programs, name);
 }
 
-void* vgpu_kernel_symbol(const char* symbol) { return symbol == nullptr ? nullptr : find_symbol(symbol); }
+void* vgpu_kernel_symbol(const char* symbol) {
+    return symbol == nullptr ? nullptr : find_symbol(symbol);
+}

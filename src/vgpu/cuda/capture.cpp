@@ -20,7 +20,9 @@ CUresult cuStreamEndCapture(CUstream, CUgraph* graph) {
     return CUDA_ERROR_ILLEGAL_STATE;  // as for any stream that does not capture
 }
 
-CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) { return cuStreamEndCapture(stream, graph); }
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
+    return cuStreamEndCapture(stream, graph);
+}
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
     VGPU_ENTER(cuThreadExchangeStreamCaptureMode, Needs::Init);
@@ -54,7 +56,8 @@ CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus* status
 }
 
 // The outputs beyond the status are left alone when a stream does not capture.
-CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*, const CUgraphNode**, size_t*) {
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                                   const CUgraphNode**, size_t*) {
     VGPU_ENTER(cuStreamGetCaptureInfo, Needs::Context);
     return not_capturing(entry, stream, status);
 }
@@ -64,8 +67,8 @@ CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream stream, CUstreamCaptureStatus* 
     return cuStreamGetCaptureInfo_v2(per_thread(stream), status, id, graph, nodes, count);
 }
 
-CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*, const CUgraphNode**,
-                                   const CUgraphEdgeData**, size_t*) {
+CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                                   const CUgraphNode**, const CUgraphEdgeData**, size_t*) {
     VGPU_ENTER(cuStreamGetCaptureInfo, Needs::Context);
     return not_capturing(entry, stream, status);
 }

@@ -8,24 +8,28 @@ namespace {
 constexpr bool kSynchronous = true;
 constexpr bool kAsynchronous = false;
 
-CUresult host_to_device(const Entry& entry, CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream, bool synchronous) {
+CUresult host_to_device(const Entry& entry, CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream,
+                        bool synchronous) {
     return copy(entry, stream, at(to), Expect::Device, at(from), Expect::Host, bytes, synchronous);
 }
 
-CUresult device_to_host(const Entry& entry, void* to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool synchronous) {
+CUresult device_to_host(const Entry& entry, void* to, CUdeviceptr from, std::size_t bytes, CUstream stream,
+                        bool synchronous) {
     return copy(entry, stream, at(to), Expect::Host, at(from), Expect::Device, bytes, synchronous);
 }
 
-CUresult device_to_device(const Entry& entry, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool synchronous) {
+CUresult device_to_device(const Entry& entry, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream,
+                          bool synchronous) {
     return copy(entry, stream, at(to), Expect::Device, at(from), Expect::Device, bytes, synchronous);
 }
 
-CUresult any_to_any(const Entry& entry, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool synchronous) {
+CUresult any_to_any(const Entry& entry, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream,
+                    bool synchronous) {
     return copy(entry, stream, at(to), Expect::Any, at(from), Expect::Any, bytes, synchronous);
 }
 
-CUresult peer_to_peer(const Entry& entry, CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                      std::size_t bytes, CUstream stream, bool synchronous) {
+CUresult peer_to_peer(const Entry& entry, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                      CUcontext from_context, std::size_t bytes, CUstream stream, bool synchronous) {
     if (context_of(to_context) == nullptr || context_of(from_context) == nullptr)
         return CUDA_ERROR_INVALID_CONTEXT;
     return device_to_device(entry, to, from, bytes, stream, synchronous);
@@ -114,7 +118,8 @@ CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CU
     return peer_to_peer(entry, to, to_context, from, from_context, bytes, CU_STREAM_LEGACY, kSynchronous);
 }
 
-CUresult cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes) {
+CUresult cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                           size_t bytes) {
     VGPU_ENTER(cuMemcpyPeer, Needs::Context, Hang::Enqueues);
     return peer_to_peer(entry, to, to_context, from, from_context, bytes, CU_STREAM_PER_THREAD, kSynchronous);
 }
@@ -125,7 +130,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
     return peer_to_peer(entry, to, to_context, from, from_context, bytes, stream, kAsynchronous);
 }
 
-CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
-                                CUstream stream) {
+CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                                size_t bytes, CUstream stream) {
     return cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, per_thread(stream));
 }

@@ -1,4 +1,5 @@
-// Two- and three-dimensional copies between linear memory. Arrays are not simulated: a copy that names one is not supported.
+// Two- and three-dimensional copies between linear memory. Arrays are not simulated: a copy that names one is not
+// supported.
 #include "vgpu/cuda/transfer.hpp"
 
 using namespace vgpu::cuda;
@@ -35,13 +36,25 @@ Plane target_of(const Descriptor& d) {
     return plane;
 }
 
-CUresult locate(const Plane& plane, const Box& box, std::size_t& pitch, std::size_t& slice, std::uintptr_t& begin, Expect& expect) {
+CUresult locate(const Plane& plane, const Box& box, std::size_t& pitch, std::size_t& slice, std::uintptr_t& begin,
+                Expect& expect) {
     switch (plane.type) {
-        case CU_MEMORYTYPE_HOST: begin = at(plane.host); expect = Expect::Host; break;
-        case CU_MEMORYTYPE_DEVICE: begin = at(plane.device); expect = Expect::Device; break;
-        case CU_MEMORYTYPE_UNIFIED: begin = at(plane.device); expect = Expect::Any; break;
-        case CU_MEMORYTYPE_ARRAY: return CUDA_ERROR_NOT_SUPPORTED;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        case CU_MEMORYTYPE_HOST:
+            begin = at(plane.host);
+            expect = Expect::Host;
+            break;
+        case CU_MEMORYTYPE_DEVICE:
+            begin = at(plane.device);
+            expect = Expect::Device;
+            break;
+        case CU_MEMORYTYPE_UNIFIED:
+            begin = at(plane.device);
+            expect = Expect::Any;
+            break;
+        case CU_MEMORYTYPE_ARRAY:
+            return CUDA_ERROR_NOT_SUPPORTED;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
     pitch = plane.pitch == 0 ? box.width : plane.pitch;
     const std::size_t height = plane.height == 0 ? box.height : plane.height;
@@ -53,7 +66,8 @@ CUresult locate(const Plane& plane, const Box& box, std::size_t& pitch, std::siz
     return CUDA_SUCCESS;
 }
 
-CUresult copy_planes(const Entry& entry, CUstream given, const Plane& target, const Plane& source, Box box, bool synchronous) {
+CUresult copy_planes(const Entry& entry, CUstream given, const Plane& target, const Plane& source, Box box,
+                     bool synchronous) {
     const auto stream = stream_of(entry, given);
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -65,11 +79,13 @@ CUresult copy_planes(const Entry& entry, CUstream given, const Plane& target, co
     Expect expect_from{};
     if (const CUresult r = locate(target, box, box.target_pitch, box.target_slice, to, expect_to); r != CUDA_SUCCESS)
         return r;
-    if (const CUresult r = locate(source, box, box.source_pitch, box.source_slice, from, expect_from); r != CUDA_SUCCESS)
+    if (const CUresult r = locate(source, box, box.source_pitch, box.source_slice, from, expect_from);
+        r != CUDA_SUCCESS)
         return r;
     Side target_side;
     Side source_side;
-    if (!resolve(to, box.target_span(), expect_to, target_side) || !resolve(from, box.source_span(), expect_from, source_side))
+    if (!resolve(to, box.target_span(), expect_to, target_side) ||
+        !resolve(from, box.source_span(), expect_from, source_side))
         return CUDA_ERROR_INVALID_VALUE;
     return transfer(entry, stream, target_side, source_side, box, synchronous);
 }
@@ -92,21 +108,23 @@ CUresult copy_descriptor(const Entry& entry, const Descriptor* d, CUstream strea
 }  // namespace
 
 // A synchronous form for both default streams and an asynchronous one, for one descriptor type.
-#define VGPU_BOX_COPY(family, exported, exported_ptds, Descriptor)                                  \
-    CUresult exported(const Descriptor* copy) {                                                       \
-        VGPU_ENTER(family, Needs::Context, Hang::Enqueues);                                         \
-        return copy_descriptor(entry, copy, CU_STREAM_LEGACY, true);                                  \
-    }                                                                                                 \
-    CUresult exported_ptds(const Descriptor* copy) {                                                  \
-        VGPU_ENTER(family, Needs::Context, Hang::Enqueues);                                         \
-        return copy_descriptor(entry, copy, CU_STREAM_PER_THREAD, true);                              \
+#define VGPU_BOX_COPY(family, exported, exported_ptds, Descriptor)       \
+    CUresult exported(const Descriptor* copy) {                          \
+        VGPU_ENTER(family, Needs::Context, Hang::Enqueues);              \
+        return copy_descriptor(entry, copy, CU_STREAM_LEGACY, true);     \
+    }                                                                    \
+    CUresult exported_ptds(const Descriptor* copy) {                     \
+        VGPU_ENTER(family, Needs::Context, Hang::Enqueues);              \
+        return copy_descriptor(entry, copy, CU_STREAM_PER_THREAD, true); \
     }
-#define VGPU_BOX_COPY_ASYNC(family, exported, exported_ptsz, Descriptor)                            \
-    CUresult exported(const Descriptor* copy, CUstream stream) {                                      \
-        VGPU_ENTER(family, Needs::Context, Hang::Enqueues);                                         \
-        return copy_descriptor(entry, copy, stream, false);                                           \
-    }                                                                                                 \
-    CUresult exported_ptsz(const Descriptor* copy, CUstream stream) { return exported(copy, per_thread(stream)); }
+#define VGPU_BOX_COPY_ASYNC(family, exported, exported_ptsz, Descriptor) \
+    CUresult exported(const Descriptor* copy, CUstream stream) {         \
+        VGPU_ENTER(family, Needs::Context, Hang::Enqueues);              \
+        return copy_descriptor(entry, copy, stream, false);              \
+    }                                                                    \
+    CUresult exported_ptsz(const Descriptor* copy, CUstream stream) {    \
+        return exported(copy, per_thread(stream));                       \
+    }
 
 VGPU_BOX_COPY(cuMemcpy2D, cuMemcpy2D_v2, cuMemcpy2D_v2_ptds, CUDA_MEMCPY2D)
 VGPU_BOX_COPY(cuMemcpy2DUnaligned, cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2_ptds, CUDA_MEMCPY2D)

@@ -113,15 +113,26 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
         return CUDA_ERROR_INVALID_DEVICE;
     const Device& d = devices()[device];
     switch (attribute) {
-        case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID: *value = static_cast<int>(d.pci.domain); return CUDA_SUCCESS;
-        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: *value = static_cast<int>(d.pci.bus); return CUDA_SUCCESS;
-        case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: *value = static_cast<int>(d.pci.device); return CUDA_SUCCESS;
-        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: *value = d.physical; return CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
+            *value = static_cast<int>(d.pci.domain);
+            return CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+            *value = static_cast<int>(d.pci.bus);
+            return CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
+            *value = static_cast<int>(d.pci.device);
+            return CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
+            *value = d.physical;
+            return CUDA_SUCCESS;
 #define VGPU_ATTRIBUTE(name, number) \
-    case CU_DEVICE_ATTRIBUTE_##name: *value = number; return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_##name: \
+        *value = number;             \
+        return CUDA_SUCCESS;
 #include "vgpu/cuda/device_attributes.def"
 #undef VGPU_ATTRIBUTE
-        default: return CUDA_ERROR_INVALID_VALUE;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -153,11 +164,22 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
     if (!devices().valid(source) || !devices().valid(target))
         return CUDA_ERROR_INVALID_DEVICE;
     switch (attribute) {
-        case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK: *value = 0; return CUDA_SUCCESS;
-        case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED: *value = 1; return CUDA_SUCCESS;
-        case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED: *value = 1; return CUDA_SUCCESS;
-        case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: *value = 0; return CUDA_SUCCESS;
-        case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED: *value = 0; return CUDA_SUCCESS;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
+            *value = 0;
+            return CUDA_SUCCESS;
+        case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+            *value = 1;
+            return CUDA_SUCCESS;
+        case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+            *value = 1;
+            return CUDA_SUCCESS;
+        case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
+            *value = 0;
+            return CUDA_SUCCESS;
+        case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
+            *value = 0;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }

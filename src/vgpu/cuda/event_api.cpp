@@ -69,7 +69,9 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
     return record(entry, event, stream);
 }
 
-CUresult cuEventRecord_ptsz(CUevent event, CUstream stream) { return cuEventRecord(event, per_thread(stream)); }
+CUresult cuEventRecord_ptsz(CUevent event, CUstream stream) {
+    return cuEventRecord(event, per_thread(stream));
+}
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
     VGPU_ENTER(cuEventRecordWithFlags, Needs::Context, Hang::Enqueues);

@@ -15,17 +15,30 @@ CUresult get(int* value, CUfunction_attribute attribute, const void* handle) {
     if (function == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
     switch (attribute) {
-        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+            *value = 1024;
+            return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
         case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
         case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-        case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: *value = 0; return CUDA_SUCCESS;
-        case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+            *value = 0;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_NUM_REGS:
+            *value = 32;
+            return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-        case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 90; return CUDA_SUCCESS;
-        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = function->max_dynamic_shared; return CUDA_SUCCESS;
-        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = -1; return CUDA_SUCCESS;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+            *value = 90;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+            *value = function->max_dynamic_shared;
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            *value = -1;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -42,7 +55,8 @@ CUresult set(CUfunction_attribute attribute, int value, const void* handle) {
             return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
             return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -159,8 +173,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction fun
     return occupancy(blocks, function, block_size, shared);
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int block_size, size_t shared,
-                                                              unsigned int) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int block_size,
+                                                              size_t shared, unsigned int) {
     VGPU_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, Needs::Context);
     return occupancy(blocks, function, block_size, shared);
 }

@@ -16,7 +16,9 @@ char* allocate_host_pages(std::size_t bytes) {
     return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
 }
 
-void release_host_pages(const Allocation& allocation) { munmap(allocation.alias, allocation.bytes); }
+void release_host_pages(const Allocation& allocation) {
+    munmap(allocation.alias, allocation.bytes);
+}
 
 }  // namespace vgpu::cuda
 

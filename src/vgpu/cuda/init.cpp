@@ -22,7 +22,6 @@ void report(const std::vector<std::string>& complaints) {
         for (const std::string& line : complaints)
             say(line);
     });
-
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// CUDA IPC: memory and events of one process used by another on the same host. A handle names the file that backs the memory as
-// /proc/<pid>/fd/<n> of the process that exported it: nothing is left behind when that one dies, and nothing can be opened then.
+// CUDA IPC: memory and events of one process used by another on the same host. A handle names the file that backs the
+// memory as /proc/<pid>/fd/<n> of the process that exported it: nothing is left behind when that one dies, and nothing
+// can be opened then.
 #include "vgpu/cuda/ipc.hpp"
 
 #include <cstring>
@@ -30,7 +31,7 @@ struct Ticket {
     std::uint32_t reserved;
     std::uint64_t offset;
     std::uint64_t bytes;
-    std::uint64_t id;  // of the allocation in its process: tells a handle of freed memory's successor apart
+    std::uint64_t id;         // of the allocation in its process: tells a handle of freed memory's successor apart
     unsigned char device[8];  // the first half of the device's UUID
 };
 static_assert(sizeof(Ticket) <= CU_IPC_HANDLE_SIZE);

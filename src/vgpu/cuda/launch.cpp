@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "vgpu/cuda/module.hpp"
+#include "vgpu/cuda/pool.hpp"
 
 using namespace vgpu;
 using namespace vgpu::cuda;
@@ -14,7 +15,6 @@ class Arguments {
     explicit Arguments(const Twin& twin) : twin_(twin) {}
 
     bool take(void** parameters, void** extra) {
-        pointers_.clear();
         if (parameters != nullptr) {
             for (std::size_t i = 0; i < twin_.sizes.size(); ++i)
                 keep(parameters[i], twin_.sizes[i]);
@@ -56,7 +56,6 @@ class Arguments {
     }
 
     const Twin& twin_;
-    std::vector<void*> pointers_;
     std::vector<std::vector<std::uint64_t>> values_;
 };
 
@@ -65,7 +64,10 @@ void* resolve(const vgpu_launch* launch, const void* pointer, std::size_t bytes)
     if (!found || !found->accessible)
         return nullptr;
     const auto* context = static_cast<const Context*>(launch->context);
-    if (!found->on_host() && found->kind != MemoryKind::Mapped && !context->reaches(devices()[found->device]))
+    if (found->kind == MemoryKind::Pooled && !reaches(*found->pool, launch->device))
+        return nullptr;
+    if ((found->kind == MemoryKind::Device || found->kind == MemoryKind::Imported) &&
+        !context->reaches(devices()[found->device]))
         return nullptr;
     return found->alias_of(at(pointer));
 }
@@ -73,12 +75,12 @@ void* resolve(const vgpu_launch* launch, const void* pointer, std::size_t bytes)
 bool valid(const vgpu_launch& launch) {
     const unsigned long long threads = 1ull * launch.block[0] * launch.block[1] * launch.block[2];
     return launch.grid[0] > 0 && launch.grid[1] > 0 && launch.grid[2] > 0 && threads > 0 && threads <= 1024 &&
-           launch.block[0] <= 1024 && launch.block[1] <= 1024 && launch.block[2] <= 64 && launch.grid[0] <= 2147483647u &&
-           launch.grid[1] <= 65535 && launch.grid[2] <= 65535;
+           launch.block[0] <= 1024 && launch.block[1] <= 1024 && launch.block[2] <= 64 &&
+           launch.grid[0] <= 2147483647u && launch.grid[1] <= 65535 && launch.grid[2] <= 65535;
 }
 
-CUresult launch_kernel(const Entry& entry, CUfunction given, vgpu_launch launch, CUstream given_stream, void** parameters,
-                       void** extra) {
+CUresult launch_kernel(const Entry& entry, CUfunction given, vgpu_launch launch, CUstream given_stream,
+                       void** parameters, void** extra) {
     const auto function = function_of(given);
     const auto stream = stream_of(entry, given_stream);
     if (function == nullptr || stream == nullptr)
@@ -108,24 +110,26 @@ CUresult launch_kernel(const Entry& entry, CUfunction given, vgpu_launch launch,
         for (auto& value : values)
             pointers.push_back(value.data());
         function->twin.run(&launch, pointers.data());
-    }), {}, entry.hang());
+    }),
+                             {}, entry.hang());
     return CUDA_SUCCESS;
 }
 
 }  // namespace
 
-CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
-                        unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream stream, void** parameters,
-                        void** extra) {
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
+                        CUstream stream, void** parameters, void** extra) {
     VGPU_ENTER(cuLaunchKernel, Needs::Context, Hang::Enqueues);
     vgpu_launch launch{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, 0, nullptr, nullptr};
     return launch_kernel(entry, function, launch, stream, parameters, extra);
 }
 
 CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                             unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream stream,
-                             void** parameters, void** extra) {
-    return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, per_thread(stream), parameters, extra);
+                             unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
+                             CUstream stream, void** parameters, void** extra) {
+    return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, per_thread(stream),
+                          parameters, extra);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
@@ -133,11 +137,15 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     if (config == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < config->numAttrs; ++i)
-        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE ||
+            config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             return CUDA_ERROR_NOT_SUPPORTED;  // as the device's attributes say
     vgpu_launch launch{{config->gridDimX, config->gridDimY, config->gridDimZ},
                        {config->blockDimX, config->blockDimY, config->blockDimZ},
-                       config->sharedMemBytes, 0, nullptr, nullptr};
+                       config->sharedMemBytes,
+                       0,
+                       nullptr,
+                       nullptr};
     return launch_kernel(entry, function, launch, config->hStream, parameters, extra);
 }
 

@@ -29,8 +29,8 @@ CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
 
 namespace {
 
-// What a program told about a managed range. CUDA keeps it per page; programs tell it for whole allocations, so it is kept by
-// allocation.
+// What a program told about a managed range. CUDA keeps it per page; programs tell it for whole allocations, so it is
+// kept by allocation.
 struct Advice {
     bool read_mostly = false;
     int preferred = CU_DEVICE_INVALID;
@@ -63,11 +63,16 @@ CUresult check_range(CUdeviceptr pointer, std::size_t bytes, Allocation& allocat
 
 bool device_of_location(CUmemLocation location, int& device) {
     switch (location.type) {
-        case CU_MEM_LOCATION_TYPE_DEVICE: device = location.id; return devices().valid(location.id);
+        case CU_MEM_LOCATION_TYPE_DEVICE:
+            device = location.id;
+            return devices().valid(location.id);
         case CU_MEM_LOCATION_TYPE_HOST:
         case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-        case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: device = CU_DEVICE_CPU; return true;
-        default: return false;
+        case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+            device = CU_DEVICE_CPU;
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -78,7 +83,8 @@ bool location_of_device(CUdevice device, CUmemLocation& location) {
     return device == CU_DEVICE_CPU || devices().valid(device);
 }
 
-CUresult prefetch(const Entry& entry, CUdeviceptr pointer, std::size_t bytes, CUmemLocation location, unsigned flags, CUstream stream) {
+CUresult prefetch(const Entry& entry, CUdeviceptr pointer, std::size_t bytes, CUmemLocation location, unsigned flags,
+                  CUstream stream) {
     Allocation allocation;
     int device = 0;
     if (const CUresult result = check_range(pointer, bytes, allocation); result != CUDA_SUCCESS)
@@ -94,7 +100,8 @@ CUresult prefetch(const Entry& entry, CUdeviceptr pointer, std::size_t bytes, CU
     logged.launch();
     target->context().submit(target, logged.wrap([id = allocation.id, device] {
         change_advice(id, [&](Advice& advice) { advice.prefetched = device; });
-    }), {}, entry.hang());
+    }),
+                             {}, entry.hang());
     return CUDA_SUCCESS;
 }
 
@@ -134,12 +141,14 @@ CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr pointer, size_t bytes, CUdevice dev
     return cuMemPrefetchAsync(pointer, bytes, device, per_thread(stream));
 }
 
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned int flags, CUstream stream) {
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned int flags,
+                               CUstream stream) {
     VGPU_ENTER(cuMemPrefetchAsync, Needs::Context, Hang::Enqueues);
     return prefetch(entry, pointer, bytes, location, flags, stream);
 }
 
-CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned int flags, CUstream stream) {
+CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned int flags,
+                                    CUstream stream) {
     return cuMemPrefetchAsync_v2(pointer, bytes, location, flags, per_thread(stream));
 }
 
@@ -156,26 +165,52 @@ CUresult cuMemAdvise_v2(CUdeviceptr pointer, size_t bytes, CUmem_advise what, CU
     return advise(pointer, bytes, what, location);
 }
 
-CUresult cuMemRangeGetAttribute(void* data, size_t size, CUmem_range_attribute attribute, CUdeviceptr pointer, size_t bytes) {
-    VGPU_ENTER(cuMemRangeGetAttribute, Needs::Context);
-    Allocation allocation;
+namespace {
+
+CUresult range_attribute(void* data, std::size_t size, CUmem_range_attribute attribute, std::uint64_t id) {
     if (data == nullptr || size != sizeof(int))
         return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult result = check_range(pointer, bytes, allocation); result != CUDA_SUCCESS)
-        return result;
-    int value = 0;
-    change_advice(allocation.id, [&](Advice& advice) {
+    CUresult result = CUDA_SUCCESS;
+    change_advice(id, [&](const Advice& advice) {
+        int& value = *static_cast<int*>(data);
         switch (attribute) {
-            case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: value = advice.read_mostly ? 1 : 0; break;
-            case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: value = advice.preferred; break;
-            case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: value = advice.prefetched; break;
-            default: data = nullptr; break;
+            case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
+                value = advice.read_mostly ? 1 : 0;
+                break;
+            case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+                value = advice.preferred;
+                break;
+            case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+                value = advice.prefetched;
+                break;
+            default:
+                result = CUDA_ERROR_NOT_SUPPORTED;
+                break;
         }
     });
-    if (data == nullptr)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    *static_cast<int*>(data) = value;
-    return CUDA_SUCCESS;
+    return result;
+}
+
+}  // namespace
+
+CUresult cuMemRangeGetAttribute(void* data, size_t size, CUmem_range_attribute attribute, CUdeviceptr pointer,
+                                size_t bytes) {
+    VGPU_ENTER(cuMemRangeGetAttribute, Needs::Context);
+    Allocation allocation;
+    const CUresult result = check_range(pointer, bytes, allocation);
+    return result == CUDA_SUCCESS ? range_attribute(data, size, attribute, allocation.id) : result;
+}
+
+CUresult cuMemRangeGetAttributes(void** data, size_t* sizes, CUmem_range_attribute* attributes, size_t count,
+                                 CUdeviceptr pointer, size_t bytes) {
+    VGPU_ENTER(cuMemRangeGetAttributes, Needs::Context);
+    Allocation allocation;
+    if (data == nullptr || sizes == nullptr || attributes == nullptr || count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = check_range(pointer, bytes, allocation);
+    for (std::size_t i = 0; i < count && result == CUDA_SUCCESS; ++i)
+        result = range_attribute(data[i], sizes[i], attributes[i], allocation.id);
+    return result;
 }
 
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, size_t bytes, unsigned int flags) {

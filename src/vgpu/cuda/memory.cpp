@@ -49,13 +49,14 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
     if (pointer == 0)
         return CUDA_SUCCESS;
     const auto found = allocations().find(at(pointer));
-    const bool freeable = found && found->address == at(pointer) &&
-                          (found->kind == MemoryKind::Device || found->kind == MemoryKind::Pooled ||
-                           found->kind == MemoryKind::Managed);
+    const bool freeable =
+        found && found->address == at(pointer) &&
+        (found->kind == MemoryKind::Device || found->kind == MemoryKind::Pooled || found->kind == MemoryKind::Managed);
     if (!freeable)
         return CUDA_ERROR_INVALID_VALUE;
     Logged(entry.name(), nullptr, Fields().add("bytes", found->bytes).address("address", found->address)).launch();
-    // Work that was submitted before and may use the memory comes first, as cuMemFree's implicit synchronisation has it.
+    // Work that was submitted before and may use the memory comes first, as cuMemFree's implicit synchronisation has
+    // it.
     if (found->context->active())
         found->context->synchronize();
     const auto removed = allocations().remove(found->address);
@@ -92,13 +93,22 @@ namespace vgpu::cuda {
 
 void release_allocation(const Allocation& allocation) {
     switch (allocation.kind) {
-        case MemoryKind::Device: devices()[allocation.device].memory->free(allocation.block); break;
-        case MemoryKind::Pooled: release_pooled(allocation); break;
-        case MemoryKind::Imported: release_imported(allocation); break;
+        case MemoryKind::Device:
+            devices()[allocation.device].memory->free(allocation.block);
+            break;
+        case MemoryKind::Pooled:
+            release_pooled(allocation);
+            break;
+        case MemoryKind::Imported:
+            release_imported(allocation);
+            break;
         case MemoryKind::Managed:
-        case MemoryKind::Pinned: release_host_pages(allocation); break;
+        case MemoryKind::Pinned:
+            release_host_pages(allocation);
+            break;
         case MemoryKind::Mapped:
-        case MemoryKind::Registered: break;  // the memory is the program's
+        case MemoryKind::Registered:
+            break;  // the memory is the program's
     }
 }
 

@@ -38,7 +38,8 @@ CUresult set(const Entry& entry, const Fill& fill, CUstream given, bool synchron
     if (row == 0 || fill.height == 0)
         return CUDA_SUCCESS;
     Side side;
-    const bool aligned = fill.begin % fill.element == 0 && (fill.height == 1 || (fill.pitch >= row && fill.pitch % fill.element == 0));
+    const bool aligned =
+        fill.begin % fill.element == 0 && (fill.height == 1 || (fill.pitch >= row && fill.pitch % fill.element == 0));
     if (!aligned || !resolve(fill.begin, (fill.height - 1) * fill.pitch + row, Expect::Device, side))
         return CUDA_ERROR_INVALID_VALUE;
     const Logged logged(entry.name(), stream.get(), Fields().add("bytes", row * fill.height));
@@ -53,38 +54,38 @@ CUresult set(const Entry& entry, const Fill& fill, CUstream given, bool synchron
 
 }  // namespace
 
-#define VGPU_MEMSET(bits, Value)                                                                                          \
-    CUresult cuMemsetD##bits##_v2(CUdeviceptr to, Value value, size_t count) {                                            \
-        VGPU_ENTER(cuMemsetD##bits, Needs::Context, Hang::Enqueues);                                                      \
-        return set(entry, {at(to), 0, value, sizeof(Value), count, 1}, CU_STREAM_LEGACY, true);                           \
-    }                                                                                                                     \
-    CUresult cuMemsetD##bits##_v2_ptds(CUdeviceptr to, Value value, size_t count) {                                       \
-        VGPU_ENTER(cuMemsetD##bits, Needs::Context, Hang::Enqueues);                                                      \
-        return set(entry, {at(to), 0, value, sizeof(Value), count, 1}, CU_STREAM_PER_THREAD, true);                       \
-    }                                                                                                                     \
-    CUresult cuMemsetD##bits##Async(CUdeviceptr to, Value value, size_t count, CUstream stream) {                         \
-        VGPU_ENTER(cuMemsetD##bits##Async, Needs::Context, Hang::Enqueues);                                               \
-        return set(entry, {at(to), 0, value, sizeof(Value), count, 1}, stream, false);                                    \
-    }                                                                                                                     \
-    CUresult cuMemsetD##bits##Async_ptsz(CUdeviceptr to, Value value, size_t count, CUstream stream) {                    \
-        return cuMemsetD##bits##Async(to, value, count, per_thread(stream));                                              \
-    }                                                                                                                     \
-    CUresult cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t height) {             \
-        VGPU_ENTER(cuMemsetD2D##bits, Needs::Context, Hang::Enqueues);                                                    \
-        return set(entry, {at(to), pitch, value, sizeof(Value), width, height}, CU_STREAM_LEGACY, true);                  \
-    }                                                                                                                     \
-    CUresult cuMemsetD2D##bits##_v2_ptds(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t height) {        \
-        VGPU_ENTER(cuMemsetD2D##bits, Needs::Context, Hang::Enqueues);                                                    \
-        return set(entry, {at(to), pitch, value, sizeof(Value), width, height}, CU_STREAM_PER_THREAD, true);              \
-    }                                                                                                                     \
-    CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t height,             \
-                                      CUstream stream) {                                                                  \
-        VGPU_ENTER(cuMemsetD2D##bits##Async, Needs::Context, Hang::Enqueues);                                             \
-        return set(entry, {at(to), pitch, value, sizeof(Value), width, height}, stream, false);                           \
-    }                                                                                                                     \
-    CUresult cuMemsetD2D##bits##Async_ptsz(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t height,        \
-                                           CUstream stream) {                                                             \
-        return cuMemsetD2D##bits##Async(to, pitch, value, width, height, per_thread(stream));                             \
+#define VGPU_MEMSET(bits, Value)                                                                                   \
+    CUresult cuMemsetD##bits##_v2(CUdeviceptr to, Value value, size_t count) {                                     \
+        VGPU_ENTER(cuMemsetD##bits, Needs::Context, Hang::Enqueues);                                               \
+        return set(entry, {at(to), 0, value, sizeof(Value), count, 1}, CU_STREAM_LEGACY, true);                    \
+    }                                                                                                              \
+    CUresult cuMemsetD##bits##_v2_ptds(CUdeviceptr to, Value value, size_t count) {                                \
+        VGPU_ENTER(cuMemsetD##bits, Needs::Context, Hang::Enqueues);                                               \
+        return set(entry, {at(to), 0, value, sizeof(Value), count, 1}, CU_STREAM_PER_THREAD, true);                \
+    }                                                                                                              \
+    CUresult cuMemsetD##bits##Async(CUdeviceptr to, Value value, size_t count, CUstream stream) {                  \
+        VGPU_ENTER(cuMemsetD##bits##Async, Needs::Context, Hang::Enqueues);                                        \
+        return set(entry, {at(to), 0, value, sizeof(Value), count, 1}, stream, false);                             \
+    }                                                                                                              \
+    CUresult cuMemsetD##bits##Async_ptsz(CUdeviceptr to, Value value, size_t count, CUstream stream) {             \
+        return cuMemsetD##bits##Async(to, value, count, per_thread(stream));                                       \
+    }                                                                                                              \
+    CUresult cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t height) {      \
+        VGPU_ENTER(cuMemsetD2D##bits, Needs::Context, Hang::Enqueues);                                             \
+        return set(entry, {at(to), pitch, value, sizeof(Value), width, height}, CU_STREAM_LEGACY, true);           \
+    }                                                                                                              \
+    CUresult cuMemsetD2D##bits##_v2_ptds(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t height) { \
+        VGPU_ENTER(cuMemsetD2D##bits, Needs::Context, Hang::Enqueues);                                             \
+        return set(entry, {at(to), pitch, value, sizeof(Value), width, height}, CU_STREAM_PER_THREAD, true);       \
+    }                                                                                                              \
+    CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t height,      \
+                                      CUstream stream) {                                                           \
+        VGPU_ENTER(cuMemsetD2D##bits##Async, Needs::Context, Hang::Enqueues);                                      \
+        return set(entry, {at(to), pitch, value, sizeof(Value), width, height}, stream, false);                    \
+    }                                                                                                              \
+    CUresult cuMemsetD2D##bits##Async_ptsz(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t height, \
+                                           CUstream stream) {                                                      \
+        return cuMemsetD2D##bits##Async(to, pitch, value, width, height, per_thread(stream));                      \
     }
 
 VGPU_MEMSET(8, unsigned char)

@@ -19,8 +19,8 @@ Registry<Function>& function_handles() {
     return all;
 }
 
-// The forms that device code comes in: a cubin (ELF, whose headers tell its size), PTX (text), a fat binary (compressed: nothing
-// can be known of it).
+// The forms that device code comes in: a cubin (ELF, whose headers tell its size), PTX (text), a fat binary
+// (compressed: nothing can be known of it).
 std::shared_ptr<Image> read_image(const void* data, Context* context) {
     constexpr std::uint32_t kFatbin = 0xBA55ED50;
     constexpr std::uint32_t kFatbinWrapper = 0x466243b1;
@@ -31,8 +31,9 @@ std::shared_ptr<Image> read_image(const void* data, Context* context) {
     if (std::memcmp(data, ELFMAG, SELFMAG) == 0) {
         Elf64_Ehdr header;
         std::memcpy(&header, data, sizeof header);
-        const std::size_t size = std::max<std::size_t>(header.e_shoff + std::size_t{header.e_shnum} * header.e_shentsize,
-                                                       header.e_phoff + std::size_t{header.e_phnum} * header.e_phentsize);
+        const std::size_t size =
+            std::max<std::size_t>(header.e_shoff + std::size_t{header.e_shnum} * header.e_shentsize,
+                                  header.e_phoff + std::size_t{header.e_phnum} * header.e_phentsize);
         image->text.assign(static_cast<const char*>(data), size);
         image->searchable = true;
     } else if (magic != kFatbin && magic != kFatbinWrapper) {
@@ -96,7 +97,9 @@ Registry<Image>& image_handles() {
     return all;
 }
 
-std::shared_ptr<Function> function_of(const void* handle) { return function_handles().find(handle); }
+std::shared_ptr<Function> function_of(const void* handle) {
+    return function_handles().find(handle);
+}
 
 Function* function_in(Image& image, const char* name) {
     const std::lock_guard guard(image.lock);
@@ -163,14 +166,14 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned int, CUlibraryOption*, void**,
-                           unsigned int) {
+CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned int, CUlibraryOption*,
+                           void**, unsigned int) {
     VGPU_ENTER(cuLibraryLoadData, Needs::Init);
     return load(code, nullptr, reinterpret_cast<void**>(library));
 }
 
-CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option*, void**, unsigned int, CUlibraryOption*, void**,
-                               unsigned int) {
+CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option*, void**, unsigned int,
+                               CUlibraryOption*, void**, unsigned int) {
     VGPU_ENTER(cuLibraryLoadFromFile, Needs::Init);
     return load_file(path, nullptr, reinterpret_cast<void**>(library));
 }

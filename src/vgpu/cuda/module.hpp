@@ -20,8 +20,8 @@ struct Function {
     int max_dynamic_shared = 49152;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 };
 
-// Device code that a program loaded: CUmodule and CUlibrary are handles of it. Virtual GPUs run none of it; it is looked at only for
-// the names in it, where it is not compressed.
+// Device code that a program loaded: CUmodule and CUlibrary are handles of it. Virtual GPUs run none of it; it is
+// looked at only for the names in it, where it is not compressed.
 struct Image {
     Context* context = nullptr;  // nullptr for a library, which all contexts share
     std::string text;            // what can be searched for names; empty when nothing can be known

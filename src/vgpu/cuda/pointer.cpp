@@ -25,7 +25,8 @@ std::size_t size_of(CUpointer_attribute attribute) {
         case CU_POINTER_ATTRIBUTE_MAPPED:
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return sizeof(int);
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+            return sizeof(int);
         case CU_POINTER_ATTRIBUTE_CONTEXT:
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
@@ -36,9 +37,12 @@ std::size_t size_of(CUpointer_attribute attribute) {
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
         case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return sizeof(std::uint64_t);
-        case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return 0;  // for kernel modules that talk to NVIDIA's: there is none here
-        default: return 0;
+        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+            return sizeof(std::uint64_t);
+        case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+            return 0;  // for kernel modules that talk to NVIDIA's: there is none here
+        default:
+            return 0;
     }
 }
 
@@ -51,33 +55,48 @@ CUresult describe(void* data, CUpointer_attribute attribute, const Allocation& a
     switch (attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
             // Memory that belongs to no context: mapped by cuMemMap, from a pool.
-            return give(data, handle(a.kind == MemoryKind::Mapped || a.kind == MemoryKind::Pooled ? nullptr : a.context));
-        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return give(data, static_cast<unsigned>(type_of(a)));
-        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return give(data, pointer);
+            return give(data,
+                        handle(a.kind == MemoryKind::Mapped || a.kind == MemoryKind::Pooled ? nullptr : a.context));
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            return give(data, static_cast<unsigned>(type_of(a)));
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+            return give(data, pointer);
         case CU_POINTER_ATTRIBUTE_HOST_POINTER:
             if (!a.on_host())
                 return CUDA_ERROR_INVALID_VALUE;
             return give(data, pointer);
-        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give(data, static_cast<unsigned>(a.sync_memops));
-        case CU_POINTER_ATTRIBUTE_BUFFER_ID: return give(data, a.id);
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give(data, static_cast<unsigned>(a.kind == MemoryKind::Managed));
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, a.device);
-        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return give(data, static_cast<unsigned>(a.kind == MemoryKind::Device));
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+            return give(data, static_cast<unsigned>(a.sync_memops));
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+            return give(data, a.id);
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+            return give(data, static_cast<unsigned>(a.kind == MemoryKind::Managed));
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            return give(data, a.device);
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+            return give(data, static_cast<unsigned>(a.kind == MemoryKind::Device));
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return give(data, static_cast<CUdeviceptr>(a.address));
+        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+            return give(data, static_cast<CUdeviceptr>(a.address));
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return give(data, a.bytes);
-        case CU_POINTER_ATTRIBUTE_MAPPED: return give(data, 1u);
+        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+            return give(data, a.bytes);
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+            return give(data, 1u);
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
             return give(data, std::uint64_t{a.kind == MemoryKind::Mapped ? a.flags : 0u});
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return give(data, 0u);
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+            return give(data, 0u);
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
             return give(data, static_cast<unsigned>(a.accessible ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
                                                                  : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE));
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return give(data, a.pool);
-        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give(data, a.id);
-        default: return CUDA_ERROR_INVALID_VALUE;
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            return give(data, a.pool);
+        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+            return give(data, a.id);
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -91,8 +110,8 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
     return found ? describe(data, attribute, *found, pointer) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Unlike the single form this one succeeds for pointers that the driver does not know: their attributes are zero, and the
-// device ordinal is CU_DEVICE_INVALID.
+// Unlike the single form this one succeeds for pointers that the driver does not know: their attributes are zero, and
+// the device ordinal is CU_DEVICE_INVALID.
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data, CUdeviceptr pointer) {
     VGPU_ENTER(cuPointerGetAttributes, Needs::Init);
     if (count == 0 || attributes == nullptr || data == nullptr)

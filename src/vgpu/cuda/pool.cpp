@@ -16,7 +16,9 @@ Registry<MemoryPool>& pool_handles() {
     return all;
 }
 
-CUmemoryPool handle(MemoryPool* pool) { return reinterpret_cast<CUmemoryPool>(pool); }
+CUmemoryPool handle(MemoryPool* pool) {
+    return reinterpret_cast<CUmemoryPool>(pool);
+}
 
 struct DevicePools {
     std::mutex lock;
@@ -85,15 +87,16 @@ CUresult allocate(const Entry& entry, CUdeviceptr* out, std::size_t bytes, Memor
     allocation.pool = pool;
     allocations().add(allocation);
     *out = allocation.address;
-    const Logged logged(entry.name(), stream.get(), Fields().add("bytes", bytes).address("address", allocation.address));
+    const Logged logged(entry.name(), stream.get(),
+                        Fields().add("bytes", bytes).address("address", allocation.address));
     logged.launch();
     stream->context().submit(stream, logged.wrap([] {}), {}, entry.hang());
     return CUDA_SUCCESS;
 }
 
 bool valid(const CUmemPoolProps& properties) {
-    return properties.allocType == CU_MEM_ALLOCATION_TYPE_PINNED && properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-           devices().valid(properties.location.id);
+    return properties.allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
+           properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE && devices().valid(properties.location.id);
 }
 
 }  // namespace
@@ -128,25 +131,31 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* out, size_t bytes, CUmemoryPo
     return cuMemAllocFromPoolAsync(out, bytes, pool, per_thread(stream));
 }
 
-// The memory is unknown to the driver at once, so that a later use is an error, and free for others when the stream gets here.
+// The memory is unknown to the driver at once, so that a later use is an error, and free for others when the stream
+// gets here.
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream given) {
     VGPU_ENTER(cuMemFreeAsync, Needs::Context, Hang::Enqueues);
     const auto stream = stream_of(entry, given);
     const auto found = allocations().find(at(pointer));
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!found || found->address != at(pointer) || (found->kind != MemoryKind::Pooled && found->kind != MemoryKind::Device))
+    if (!found || found->address != at(pointer) ||
+        (found->kind != MemoryKind::Pooled && found->kind != MemoryKind::Device))
         return CUDA_ERROR_INVALID_VALUE;
     const auto removed = allocations().remove(at(pointer));
     if (!removed)
         return CUDA_ERROR_INVALID_VALUE;
-    const Logged logged(entry.name(), stream.get(), Fields().add("bytes", removed->bytes).address("address", removed->address));
+    const Logged logged(entry.name(), stream.get(),
+                        Fields().add("bytes", removed->bytes).address("address", removed->address));
     logged.launch();
-    stream->context().submit(stream, logged.wrap([allocation = *removed] { release_allocation(allocation); }), {}, entry.hang());
+    stream->context().submit(stream, logged.wrap([allocation = *removed] { release_allocation(allocation); }), {},
+                             entry.hang());
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) { return cuMemFreeAsync(pointer, per_thread(stream)); }
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
+    return cuMemFreeAsync(pointer, per_thread(stream));
+}
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
     VGPU_ENTER(cuDeviceGetDefaultMemPool, Needs::Init);
@@ -226,15 +235,28 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool given, CUmemPool_attribute attribute
     const std::lock_guard guard(pool->lock);
     auto* const number = static_cast<cuuint64_t*>(value);
     switch (attribute) {
-        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: *static_cast<int*>(value) = pool->reuse[0]; return CUDA_SUCCESS;
-        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: *static_cast<int*>(value) = pool->reuse[1]; return CUDA_SUCCESS;
-        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: *static_cast<int*>(value) = pool->reuse[2]; return CUDA_SUCCESS;
-        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *number = pool->release_threshold; return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+            *static_cast<int*>(value) = pool->reuse[0];
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+            *static_cast<int*>(value) = pool->reuse[1];
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+            *static_cast<int*>(value) = pool->reuse[2];
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+            *number = pool->release_threshold;
+            return CUDA_SUCCESS;
         case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *number = pool->used; return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+            *number = pool->used;
+            return CUDA_SUCCESS;
         case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-        case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *number = pool->used_high; return CUDA_SUCCESS;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            *number = pool->used_high;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -245,26 +267,55 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool given, CUmemPool_attribute attribute
         return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard guard(pool->lock);
     switch (attribute) {
-        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: pool->reuse[0] = *static_cast<int*>(value); return CUDA_SUCCESS;
-        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: pool->reuse[1] = *static_cast<int*>(value); return CUDA_SUCCESS;
-        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: pool->reuse[2] = *static_cast<int*>(value); return CUDA_SUCCESS;
-        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: pool->release_threshold = *static_cast<cuuint64_t*>(value); return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+            pool->reuse[0] = *static_cast<int*>(value);
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+            pool->reuse[1] = *static_cast<int*>(value);
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+            pool->reuse[2] = *static_cast<int*>(value);
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+            pool->release_threshold = *static_cast<cuuint64_t*>(value);
+            return CUDA_SUCCESS;
         case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
         case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
             if (*static_cast<cuuint64_t*>(value) != 0)
                 return CUDA_ERROR_INVALID_VALUE;
             pool->used_high = pool->used;
             return CUDA_SUCCESS;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
-CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* access, size_t count) {
+CUresult cuMemPoolSetAccess(CUmemoryPool given, const CUmemAccessDesc* access, size_t count) {
     VGPU_ENTER(cuMemPoolSetAccess, Needs::Init);
-    if (pool_handles().find(pool) == nullptr || (count != 0 && access == nullptr))
+    const auto pool = pool_handles().find(given);
+    if (pool == nullptr || (count != 0 && access == nullptr))
         return CUDA_ERROR_INVALID_VALUE;
-    for (std::size_t i = 0; i < count; ++i)
-        if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !devices().valid(access[i].location.id))
+    for (std::size_t i = 0; i < count; ++i) {
+        const int device = access[i].location.id;
+        const bool refused = device == pool->device && access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !devices().valid(device) || refused)
             return CUDA_ERROR_INVALID_VALUE;
+    }
+    const std::lock_guard guard(pool->lock);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t bit = std::uint64_t{1} << access[i].location.id;
+        const bool granted = access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        pool->accessible_from = granted ? pool->accessible_from | bit : pool->accessible_from & ~bit;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool given, CUmemLocation* location) {
+    VGPU_ENTER(cuMemPoolGetAccess, Needs::Init);
+    const auto pool = pool_handles().find(given);
+    if (flags == nullptr || location == nullptr || pool == nullptr || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        !devices().valid(location->id))
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = reaches(*pool, location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }

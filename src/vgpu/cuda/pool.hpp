@@ -7,16 +7,25 @@
 
 namespace vgpu {
 
-// CUmemoryPool is a handle of it. Memory goes back to the device as soon as it is free: the pool counts, it keeps nothing.
+// CUmemoryPool is a handle of it. Memory goes back to the device as soon as it is free: the pool counts, it keeps
+// nothing.
 struct MemoryPool {
     int device = 0;
     std::mutex lock;
     std::uint64_t used = 0;
     std::uint64_t used_high = 0;
     std::uint64_t release_threshold = 0;
-    std::uint64_t max_size = 0;  // 0: the device's memory
-    int reuse[3] = {1, 1, 1};    // follow event dependencies, opportunistic, internal dependencies: accepted, of no effect
+    std::uint64_t max_size = 0;         // 0: the device's memory
+    std::uint64_t accessible_from = 0;  // bit i: device i was given access with cuMemPoolSetAccess
+    int reuse[3] = {1, 1,
+                    1};  // follow event dependencies, opportunistic, internal dependencies: accepted, of no effect
 };
+
+// Whether kernels of a device may touch the pool's memory: its own device's always.
+inline bool reaches(MemoryPool& pool, int device) {
+    const std::lock_guard guard(pool.lock);
+    return device == pool.device || (pool.accessible_from >> device & 1) != 0;
+}
 
 }  // namespace vgpu
 

@@ -6,6 +6,10 @@
 
 #include "vgpu/cuda/api.hpp"
 
+#pragma GCC visibility push(default)
+#include <cudaProfiler.h>
+#pragma GCC visibility pop
+
 using namespace vgpu;
 using namespace vgpu::cuda;
 
@@ -73,7 +77,9 @@ CUresult get(const char* name, void** address, int version, cuuint64_t flags, CU
 
 namespace vgpu::cuda {
 
-bool known_function(std::string_view base) { return index().find(base) != index().end(); }
+bool known_function(std::string_view base) {
+    return index().find(base) != index().end();
+}
 
 }  // namespace vgpu::cuda
 

@@ -40,8 +40,8 @@ CUresult launch_host(const Entry& entry, CUstream given, std::function<void()> f
         return CUDA_ERROR_INVALID_HANDLE;
     const Logged logged(entry.name(), stream.get(), {});
     logged.launch();
-    stream->context().submit(stream, logged.wrap([function = std::move(function)] { call_host_function(function); }), {},
-                             entry.hang());
+    stream->context().submit(stream, logged.wrap([function = std::move(function)] { call_host_function(function); }),
+                             {}, entry.hang());
     return CUDA_SUCCESS;
 }
 
@@ -81,7 +81,9 @@ CUresult cuStreamQuery(CUstream given) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamQuery_ptsz(CUstream stream) { return cuStreamQuery(per_thread(stream)); }
+CUresult cuStreamQuery_ptsz(CUstream stream) {
+    return cuStreamQuery(per_thread(stream));
+}
 
 CUresult cuStreamSynchronize(CUstream given) {
     VGPU_ENTER(cuStreamSynchronize, Needs::Context);
@@ -96,7 +98,9 @@ CUresult cuStreamSynchronize(CUstream given) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamSynchronize_ptsz(CUstream stream) { return cuStreamSynchronize(per_thread(stream)); }
+CUresult cuStreamSynchronize_ptsz(CUstream stream) {
+    return cuStreamSynchronize(per_thread(stream));
+}
 
 CUresult cuStreamWaitEvent(CUstream given, CUevent event, unsigned int flags) {
     VGPU_ENTER(cuStreamWaitEvent, Needs::Context, Hang::Enqueues);
@@ -157,7 +161,9 @@ CUresult cuStreamGetPriority(CUstream stream, int* priority) {
     return ask(entry, stream, priority, [](const Stream& s) { return s.priority(); });
 }
 
-CUresult cuStreamGetPriority_ptsz(CUstream stream, int* priority) { return cuStreamGetPriority(per_thread(stream), priority); }
+CUresult cuStreamGetPriority_ptsz(CUstream stream, int* priority) {
+    return cuStreamGetPriority(per_thread(stream), priority);
+}
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned int* flags) {
     VGPU_ENTER(cuStreamGetFlags, Needs::Context);
@@ -166,28 +172,36 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned int* flags) {
     });
 }
 
-CUresult cuStreamGetFlags_ptsz(CUstream stream, unsigned int* flags) { return cuStreamGetFlags(per_thread(stream), flags); }
+CUresult cuStreamGetFlags_ptsz(CUstream stream, unsigned int* flags) {
+    return cuStreamGetFlags(per_thread(stream), flags);
+}
 
 CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
     VGPU_ENTER(cuStreamGetId, Needs::Context);
     return ask(entry, stream, id, [](const Stream& s) { return s.id(); });
 }
 
-CUresult cuStreamGetId_ptsz(CUstream stream, unsigned long long* id) { return cuStreamGetId(per_thread(stream), id); }
+CUresult cuStreamGetId_ptsz(CUstream stream, unsigned long long* id) {
+    return cuStreamGetId(per_thread(stream), id);
+}
 
 CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
     VGPU_ENTER(cuStreamGetDevice, Needs::Context);
     return ask(entry, stream, device, [](const Stream& s) { return s.context().device().ordinal; });
 }
 
-CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice* device) { return cuStreamGetDevice(per_thread(stream), device); }
+CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice* device) {
+    return cuStreamGetDevice(per_thread(stream), device);
+}
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
     VGPU_ENTER(cuStreamGetCtx, Needs::Context);
     return ask(entry, stream, context, [](const Stream& s) { return handle(&s.context()); });
 }
 
-CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext* context) { return cuStreamGetCtx(per_thread(stream), context); }
+CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext* context) {
+    return cuStreamGetCtx(per_thread(stream), context);
+}
 
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
     VGPU_ENTER(cuStreamGetCtx, Needs::Context);

@@ -12,10 +12,14 @@ namespace {
 template <typename Word>
 bool holds(Word seen, Word value, unsigned condition) {
     switch (condition) {
-        case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<std::make_signed_t<Word>>(seen - value) >= 0;
-        case CU_STREAM_WAIT_VALUE_EQ: return seen == value;
-        case CU_STREAM_WAIT_VALUE_AND: return (seen & value) != 0;
-        default: return ~(seen | value) != 0;  // CU_STREAM_WAIT_VALUE_NOR
+        case CU_STREAM_WAIT_VALUE_GEQ:
+            return static_cast<std::make_signed_t<Word>>(seen - value) >= 0;
+        case CU_STREAM_WAIT_VALUE_EQ:
+            return seen == value;
+        case CU_STREAM_WAIT_VALUE_AND:
+            return (seen & value) != 0;
+        default:
+            return ~(seen | value) != 0;  // CU_STREAM_WAIT_VALUE_NOR
     }
 }
 
@@ -23,7 +27,8 @@ template <typename Word>
 std::function<void()> waiting(Word* word, Word value, unsigned condition) {
     return [word, value, condition] {
         // The writer may be the host, another stream or another process: nobody can wake us, so look again and again.
-        for (long pause = 1000; !holds(__atomic_load_n(word, __ATOMIC_ACQUIRE), value, condition); pause = std::min(pause * 2, 200000l)) {
+        for (long pause = 1000; !holds(__atomic_load_n(word, __ATOMIC_ACQUIRE), value, condition);
+             pause = std::min(pause * 2, 200000l)) {
             const timespec time{0, pause};
             nanosleep(&time, nullptr);
         }
@@ -55,12 +60,19 @@ CUresult write_value(CUdeviceptr address, Word value, unsigned flags, std::funct
 
 CUresult prepare(const CUstreamBatchMemOpParams& op, std::function<void()>& run) {
     switch (op.operation) {
-        case CU_STREAM_MEM_OP_WAIT_VALUE_32: return wait_value(op.waitValue.address, op.waitValue.value, op.waitValue.flags, run);
-        case CU_STREAM_MEM_OP_WAIT_VALUE_64: return wait_value(op.waitValue.address, op.waitValue.value64, op.waitValue.flags, run);
-        case CU_STREAM_MEM_OP_WRITE_VALUE_32: return write_value(op.writeValue.address, op.writeValue.value, op.writeValue.flags, run);
-        case CU_STREAM_MEM_OP_WRITE_VALUE_64: return write_value(op.writeValue.address, op.writeValue.value64, op.writeValue.flags, run);
-        case CU_STREAM_MEM_OP_BARRIER: run = [] {}; return CUDA_SUCCESS;  // the order of a stream is one of its memory, too
-        default: return CUDA_ERROR_NOT_SUPPORTED;
+        case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+            return wait_value(op.waitValue.address, op.waitValue.value, op.waitValue.flags, run);
+        case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+            return wait_value(op.waitValue.address, op.waitValue.value64, op.waitValue.flags, run);
+        case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+            return write_value(op.writeValue.address, op.writeValue.value, op.writeValue.flags, run);
+        case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+            return write_value(op.writeValue.address, op.writeValue.value64, op.writeValue.flags, run);
+        case CU_STREAM_MEM_OP_BARRIER:
+            run = [] {};
+            return CUDA_SUCCESS;  // the order of a stream is one of its memory, too
+        default:
+            return CUDA_ERROR_NOT_SUPPORTED;
     }
 }
 
@@ -73,11 +85,13 @@ CUresult submit(const Entry& entry, CUstream given, std::vector<std::function<vo
     stream->context().submit(stream, logged.wrap([runs = std::move(runs)] {
         for (const auto& run : runs)
             run();
-    }), {}, entry.hang());
+    }),
+                             {}, entry.hang());
     return CUDA_SUCCESS;
 }
 
-CUresult batch(const Entry& entry, CUstream stream, unsigned count, const CUstreamBatchMemOpParams* ops, unsigned flags) {
+CUresult batch(const Entry& entry, CUstream stream, unsigned count, const CUstreamBatchMemOpParams* ops,
+               unsigned flags) {
     if (flags != 0 || count > 256 || (count != 0 && ops == nullptr))
         return CUDA_ERROR_INVALID_VALUE;
     std::vector<std::function<void()>> runs(count);
@@ -90,15 +104,15 @@ CUresult batch(const Entry& entry, CUstream stream, unsigned count, const CUstre
 }  // namespace
 
 // The old (CUDA 8) and the present (11.7) functions differ in what they need of the device, not here.
-#define VGPU_VALUE_OPERATION(family, exported, exported_ptsz, Word, prepare_value)                      \
-    CUresult exported(CUstream stream, CUdeviceptr address, Word value, unsigned int flags) {             \
-        VGPU_ENTER(family, Needs::Context, Hang::Enqueues);                                               \
-        std::function<void()> run;                                                                        \
-        const CUresult result = prepare_value(address, value, flags, run);                                \
-        return result == CUDA_SUCCESS ? submit(entry, stream, {std::move(run)}) : result;                 \
-    }                                                                                                     \
-    CUresult exported_ptsz(CUstream stream, CUdeviceptr address, Word value, unsigned int flags) {        \
-        return exported(per_thread(stream), address, value, flags);                                       \
+#define VGPU_VALUE_OPERATION(family, exported, exported_ptsz, Word, prepare_value)                 \
+    CUresult exported(CUstream stream, CUdeviceptr address, Word value, unsigned int flags) {      \
+        VGPU_ENTER(family, Needs::Context, Hang::Enqueues);                                        \
+        std::function<void()> run;                                                                 \
+        const CUresult result = prepare_value(address, value, flags, run);                         \
+        return result == CUDA_SUCCESS ? submit(entry, stream, {std::move(run)}) : result;          \
+    }                                                                                              \
+    CUresult exported_ptsz(CUstream stream, CUdeviceptr address, Word value, unsigned int flags) { \
+        return exported(per_thread(stream), address, value, flags);                                \
     }
 
 VGPU_VALUE_OPERATION(cuStreamWaitValue32, cuStreamWaitValue32, cuStreamWaitValue32_ptsz, cuuint32_t, wait_value)
@@ -106,16 +120,19 @@ VGPU_VALUE_OPERATION(cuStreamWaitValue32, cuStreamWaitValue32_v2, cuStreamWaitVa
 VGPU_VALUE_OPERATION(cuStreamWaitValue64, cuStreamWaitValue64, cuStreamWaitValue64_ptsz, cuuint64_t, wait_value)
 VGPU_VALUE_OPERATION(cuStreamWaitValue64, cuStreamWaitValue64_v2, cuStreamWaitValue64_v2_ptsz, cuuint64_t, wait_value)
 VGPU_VALUE_OPERATION(cuStreamWriteValue32, cuStreamWriteValue32, cuStreamWriteValue32_ptsz, cuuint32_t, write_value)
-VGPU_VALUE_OPERATION(cuStreamWriteValue32, cuStreamWriteValue32_v2, cuStreamWriteValue32_v2_ptsz, cuuint32_t, write_value)
+VGPU_VALUE_OPERATION(cuStreamWriteValue32, cuStreamWriteValue32_v2, cuStreamWriteValue32_v2_ptsz, cuuint32_t,
+                     write_value)
 VGPU_VALUE_OPERATION(cuStreamWriteValue64, cuStreamWriteValue64, cuStreamWriteValue64_ptsz, cuuint64_t, write_value)
-VGPU_VALUE_OPERATION(cuStreamWriteValue64, cuStreamWriteValue64_v2, cuStreamWriteValue64_v2_ptsz, cuuint64_t, write_value)
+VGPU_VALUE_OPERATION(cuStreamWriteValue64, cuStreamWriteValue64_v2, cuStreamWriteValue64_v2_ptsz, cuuint64_t,
+                     write_value)
 
 CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* ops, unsigned int flags) {
     VGPU_ENTER(cuStreamBatchMemOp, Needs::Context, Hang::Enqueues);
     return batch(entry, stream, count, ops, flags);
 }
 
-CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* ops, unsigned int flags) {
+CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* ops,
+                                 unsigned int flags) {
     return cuStreamBatchMemOp(per_thread(stream), count, ops, flags);
 }
 
@@ -124,6 +141,7 @@ CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatc
     return batch(entry, stream, count, ops, flags);
 }
 
-CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* ops, unsigned int flags) {
+CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* ops,
+                                    unsigned int flags) {
     return cuStreamBatchMemOp_v2(per_thread(stream), count, ops, flags);
 }

@@ -33,7 +33,8 @@ std::shared_ptr<char[]> stage(const char* source, const Box& box) {
 
 const char* kind_of(const Side& target, const Side& source) {
     const auto letter = [](const Side& side) { return side.host() ? 0 : side.where == Where::Managed ? 1 : 2; };
-    static const char* const kKinds[3][3] = {{"HtoH", "HtoM", "HtoD"}, {"MtoH", "MtoM", "MtoD"}, {"DtoH", "DtoM", "DtoD"}};
+    static const char* const kKinds[3][3] = {
+        {"HtoH", "HtoM", "HtoD"}, {"MtoH", "MtoM", "MtoD"}, {"DtoH", "DtoM", "DtoD"}};
     if (target.where == Where::Device && source.where == Where::Device && target.device != source.device)
         return "PtoP";
     return kKinds[letter(source)][letter(target)];
@@ -50,11 +51,11 @@ struct Job {
         stream->context().run(stream, logged.wrap([&] { perform(target.at, source.at, box); }), entry.hang());
     }
     void submit(const Box& box) const {
-        stream->context().submit(stream, logged.wrap([to = target.at, from = source.at, box] { perform(to, from, box); }),
-                                 {}, entry.hang());
+        stream->context().submit(
+            stream, logged.wrap([to = target.at, from = source.at, box] { perform(to, from, box); }), {}, entry.hang());
     }
-    // A pageable source is the program's again when the call returns, but the bytes need not have arrived: of a large one the last
-    // part is still on its way, of a small one all.
+    // A pageable source is the program's again when the call returns, but the bytes need not have arrived: of a large
+    // one the last part is still on its way, of a small one all.
     void submit_staged(const Box& box, bool synchronous) const {
         Box tail = box;
         std::size_t head = 0;
@@ -65,11 +66,13 @@ struct Job {
             tail.width = kInline;
         }
         if (synchronous || head != 0)
-            stream->context().run(stream, [&] { std::memmove(target.at, source.at, head); }, entry.hang());
+            stream->context().run(
+                stream, [&] { std::memmove(target.at, source.at, head); }, entry.hang());
         const auto buffer = stage(source.at + head, tail);
-        stream->context().submit(
-            stream, logged.wrap([to = target.at + head, buffer, box = packed_source(tail)] { perform(to, buffer.get(), box); }),
-            {}, entry.hang());
+        stream->context().submit(stream, logged.wrap([to = target.at + head, buffer, box = packed_source(tail)] {
+            perform(to, buffer.get(), box);
+        }),
+                                 {}, entry.hang());
     }
 };
 
@@ -98,12 +101,15 @@ CUresult transfer(const Entry& entry, const std::shared_ptr<Stream>& stream, con
     Fields fields;
     if (log_wanted()) {
         const bool pageable = target.where == Where::Pageable || source.where == Where::Pageable;
-        fields.add("bytes", box.bytes()).add("kind", kind_of(target, source)).add("host", pageable ? "pageable" : "pinned");
+        fields.add("bytes", box.bytes())
+            .add("kind", kind_of(target, source))
+            .add("host", pageable ? "pageable" : "pinned");
     }
     const Logged logged(entry.name(), stream.get(), fields);
     const Job job{entry, stream, logged, target, source};
     logged.launch();
-    const bool sync_memops = target.sync_memops || source.sync_memops || (stream->context().flags & CU_CTX_SYNC_MEMOPS) != 0;
+    const bool sync_memops =
+        target.sync_memops || source.sync_memops || (stream->context().flags & CU_CTX_SYNC_MEMOPS) != 0;
     if ((target.host() && source.host()) || (synchronous && sync_memops) || target.where == Where::Pageable)
         job.wait(box);
     else if (source.where == Where::Pageable)
