@@ -1,1 +1,2 @@
 # Tests of the virtual GPUs.
+include tests/vgpu/cudart/local.mk

@@ -32,6 +32,9 @@ Child run_child(const std::string& test, const std::map<std::string, std::string
 // last.
 int main(int argc, char** argv) {
     setenv("VGPU_COUNT", "3", 0);
+#ifdef TWINS
+    setenv("VGPU_KERNELS", TWINS, 0);
+#endif
     testing::InitGoogleTest(&argc, argv);
     return RUN_ALL_TESTS();
 }
