@@ -1,6 +1,12 @@
 // Devices: which there are, which is current, their numbers and names, limits and peers.
 #include "vgpu/cudart/runtime.hpp"
 
+// cudaProfiler.h declares these, but the runtime's header wheels come without it.
+extern "C" {
+CUresult cuProfilerStart();
+CUresult cuProfilerStop();
+}
+
 using namespace vgpu::cudart;
 
 namespace {
@@ -188,11 +194,10 @@ VGPU_CUDART_API cudaError_t cudaDriverGetVersion(int* version) {
                [&] { return version == nullptr ? CUDA_ERROR_INVALID_VALUE : cuDriverGetVersion(version); });
 }
 
-// No profiler ever attaches to a virtual GPU, and without one these two do nothing on a real one.
 VGPU_CUDART_API cudaError_t cudaProfilerStart() {
-    return api("cudaProfilerStart", Needs::kContext, [] { return cudaSuccess; });
+    return api("cudaProfilerStart", Needs::kContext, [] { return cuProfilerStart(); });
 }
 
 VGPU_CUDART_API cudaError_t cudaProfilerStop() {
-    return api("cudaProfilerStop", Needs::kContext, [] { return cudaSuccess; });
+    return api("cudaProfilerStop", Needs::kContext, [] { return cuProfilerStop(); });
 }

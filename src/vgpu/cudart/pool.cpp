@@ -83,3 +83,11 @@ VGPU_CUDART_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaM
     return api("cudaMemPoolSetAccess", Needs::kContext,
                [&] { return cuMemPoolSetAccess(pool, reinterpret_cast<const CUmemAccessDesc*>(access), count); });
 }
+
+VGPU_CUDART_API cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool,
+                                                 cudaMemLocation* location) {
+    return api("cudaMemPoolGetAccess", Needs::kContext, [&] {
+        return cuMemPoolGetAccess(reinterpret_cast<CUmemAccess_flags*>(flags), pool,
+                                  reinterpret_cast<CUmemLocation*>(location));
+    });
+}

@@ -48,6 +48,19 @@ TEST(ErrorNames, are_the_toolkits_for_every_code) {
     }
 }
 
+TEST(Library, under_its_bare_name_is_the_same_and_no_second_copy) {
+    void* const bare = dlopen("libcudart.so", RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(bare, nullptr) << dlerror();
+    EXPECT_EQ(symbol<TextOf>(bare, "cudaGetErrorName"), &cudaGetErrorName);
+}
+
+TEST(Library, has_no_symbol_for_what_it_does_not_do) {
+    void* const library = dlopen("libcudart.so.13", RTLD_NOW | RTLD_LOCAL);
+    for (const char* name :
+         {"cudaMallocArray", "cudaCreateTextureObject", "cudaImportExternalMemory", "cudaGetExportTable"})
+        EXPECT_EQ(dlsym(library, name), nullptr) << name;
+}
+
 // Offsets and sizes are those of CUDA 12.9's and 11.8's driver_types.h on a 64-bit machine.
 class Cuda12 : public testing::Test {
   protected:
