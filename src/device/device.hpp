@@ -27,13 +27,15 @@ enum class DriverState : std::uint8_t {
 };
 DriverState driver_state();
 
-// Has some library been found as driver in this process by the watch (dlopen with RTLD_NOLOAD)? Called by gate::refresh() when libraries were
-// loaded; cheap. Binds the entry points (cuGetProcAddress where there is one) the first time; never calls cuInit.
+// Binds the driver (libcuda.so.1) that the program has loaded into this process, if it has; true when there is a usable one. Called by the
+// gate when libraries were loaded; cheap, takes no lock of ours. Loads nothing and never calls cuInit.
 bool adopt_loaded_driver();
 
-// Loads libcuda.so.1 when nobody has (for `switchyard info` and diagnosis only) and initialises it. Returns the state.
+// Loads libcuda.so.1 when nobody has (for `switchyard info` and diagnosis only) and initialises it, which nothing else here does. Returns the
+// state. A driver without a device is kUnusable, driver_problem() says so.
 DriverState load_driver();
 std::string driver_problem();  // "" or what is wrong and what to do
+std::string driver_text();     // "CUDA 13.0, /path/of/libcuda.so.1"; "" without a usable driver
 
 // Whether this node seems to have a GPU driver, without loading any CUDA library: libcuda.so.1 already loaded, or on LD_LIBRARY_PATH (virtual
 // GPUs), or a driver's device files present. A hint that is only used to decide whether the job agrees on routes.
@@ -55,10 +57,12 @@ struct Location {
     bool on_device() const { return kind >= Kind::kManaged; }
 };
 
-// The quick question for host buffers: one call into the driver. False without driver, before cuInit, for NULL, host, pinned, freed memory.
+// The quick question for host buffers: one call into the driver (a second one for pinned memory). False without driver, before cuInit, for NULL,
+// host, pinned and freed memory. Where the driver answers no more (the program's context died of an error), memory counts as the host's if and
+// only if the host can read it.
 bool on_device(const void* address);
 
-// The full answer. Interior pointers and one byte past a range's start are inside it; one past the end belongs to whatever lies there.
+// The full answer. `context` is null where the memory has none and the program has no context on its device. Interior pointers and one byte past a range's start are inside it; one past the end belongs to whatever lies there.
 Location locate(const void* address);
 
 struct Identity {  // of a GPU, comparable between processes and hosts
@@ -92,7 +96,12 @@ class ContextScope {
 // What the program may have queued before the call and expects to be seen: SWITCHYARD_SYNC.
 enum class Sync : std::uint8_t { kNone, kLegacy, kDevice };
 
-// A non-blocking stream and an event of one context, from a bounded pool. All work of ours is asynchronous on such a lane, completion is polled.
+class Home;  // what the pools hold in one context (home.hpp)
+
+// A non-blocking stream and an event of one context, from a pool. All work of ours is asynchronous on such a lane, completion is polled. As many
+// lanes exist as operations are under way (two operations on one stream could wait for each other); kIdleLanes are kept when they are done.
+// May be moved between threads, not used by two at once. None of its functions disturbs a stream capture of the program's.
+inline constexpr int kIdleLanes = 16;  // per context
 class Lane {
   public:
     Lane() = default;
@@ -106,19 +115,31 @@ class Lane {
     Context context() const { return context_; }
     StreamHandle stream() const { return stream_; }
 
-    Result wait_for_program(Sync sync);                                    // later work here runs after what the program queued
+    // False once the context was destroyed or reset: its stream and event went with it and must not be used any more.
+    bool alive() const;
+
+    // Later work here runs after what the program queued before this call.
+    // kLegacy: on the context's legacy default stream and on all streams that synchronise with it (all but those made with
+    //   CU_STREAM_NON_BLOCKING). Nothing is waited for while one of them is being captured: what is captured has not run.
+    // kDevice: on any stream of the context. Blocks in cuCtxSynchronize, so work of ours on that device must not wait for this process.
+    Result wait_for_program(Sync sync);
     Result copy(void* to, const void* from, std::size_t bytes);            // any kinds of memory; unified addressing
     Result copy_2d(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width, std::size_t rows);
     Result record();                                                       // marks the end of what has been queued
     Result query(bool& done);                                              // since the last record(); never blocks
 
   private:
+    void give_back() noexcept;
+
+    std::shared_ptr<Home> home_;
     Context context_ = nullptr;
     StreamHandle stream_ = nullptr;
     CUevent_st* event_ = nullptr;
 };
 
-// Page-locked host memory from a bounded pool (pageable where pinning fails: copies then still are right, only slower).
+// Page-locked host memory. At most settings::Values::pinned_pool bytes per context are page-locked, idle and in use together. Where that is
+// exhausted or pinning fails the memory is pageable: copies then still are right, only slower, and may block. It stays valid memory when its
+// context is destroyed. Must not be given back before the copies on it are done: declare it before the lane that copies.
 class Pinned {
   public:
     Pinned() = default;
@@ -127,13 +148,18 @@ class Pinned {
     Pinned& operator=(Pinned&& other) noexcept;
 
     static Result acquire(Context context, std::size_t bytes, Pinned& pinned);
-    void* data() const { return data_; }
+    void* data() const { return data_; }  // page-aligned; not null even for 0 bytes
     std::size_t size() const { return size_; }
+    bool page_locked() const { return page_locked_; }
 
   private:
+    void give_back() noexcept;
+
+    std::shared_ptr<Home> home_;  // null for memory that no pool knows
     void* data_ = nullptr;
-    std::size_t size_ = 0;
-    Context context_ = nullptr;
+    std::size_t size_ = 0;      // as asked for
+    std::size_t capacity_ = 0;  // as mapped
+    bool page_locked_ = false;
 };
 
 // Gives back everything the pools hold; at MPI_Finalize. Safe when the driver is gone or going.

@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "device/device.hpp"
 
 namespace swy::device {
 
-// Freed with the object: hold it until the work that uses it is done. Allocations are cached per context (the largest
-// is kept), since cuMemAlloc waits for the device.
+// Given back with the object: hold it until the work that uses it is done. Up to four idle blocks are kept per context
+// until MPI_Finalize, since cuMemAlloc and above all cuMemFree wait for the device, and so perhaps for a peer.
 class Scratch {
   public:
     Scratch() = default;
@@ -22,9 +23,11 @@ class Scratch {
     explicit operator bool() const { return data_ != nullptr; }
 
   private:
+    void give_back() noexcept;
+
+    std::shared_ptr<Home> home_;
     void* data_ = nullptr;
-    std::size_t size_ = 0;
-    Context context_ = nullptr;
+    std::size_t capacity_ = 0;
 };
 
 }  // namespace swy::device

@@ -1,0 +1,107 @@
+#include <array>
+#include <cstring>
+
+#include "device/driver.hpp"
+
+namespace swy::device {
+namespace {
+
+// A device's primary context keeps its handle as long as the process lives, however often it is reset.
+constexpr int kRemembered = 64;
+std::array<std::atomic<Context>, kRemembered> primary_handles{};
+
+bool remembers(int ordinal) { return ordinal >= 0 && ordinal < kRemembered; }
+
+bool primary_is_active(const Driver& driver, CUdevice device) {
+    unsigned flags = 0;
+    int active = 0;
+    return driver.primary_get_state(device, &flags, &active) == CUDA_SUCCESS && active != 0;
+}
+
+}  // namespace
+
+Context primary_context(const Driver& driver, int ordinal) {
+    CUdevice device = 0;
+    if (driver.device_get(&device, ordinal) != CUDA_SUCCESS || !primary_is_active(driver, device))
+        return nullptr;
+    if (remembers(ordinal))
+        if (const Context known = primary_handles[ordinal].load(std::memory_order_relaxed); known != nullptr)
+            return known;
+    // The only way to learn the handle. Retaining an active context makes nothing and is undone at once.
+    CUcontext context = nullptr;
+    if (driver.primary_retain(&context, device) != CUDA_SUCCESS)
+        return nullptr;
+    driver.primary_release(device);
+    if (remembers(ordinal))
+        primary_handles[ordinal].store(context, std::memory_order_relaxed);
+    return context;
+}
+
+bool is_primary(const Driver& driver, Context context, int ordinal) {
+    const Context known = remembers(ordinal) ? primary_handles[ordinal].load(std::memory_order_relaxed) : nullptr;
+    return context == (known != nullptr ? known : primary_context(driver, ordinal));
+}
+
+int ordinal_of(const Driver& driver, Context context) {
+    CUdevice device = -1;
+    if (context == nullptr)
+        return driver.context_get_device(&device) == CUDA_SUCCESS ? device : -1;
+    const ContextScope scope(context);
+    return scope.result() == 0 && driver.context_get_device(&device) == CUDA_SUCCESS ? device : -1;
+}
+
+ContextScope::ContextScope(Context context) : result_(CUDA_ERROR_NOT_INITIALIZED) {
+    const Driver* d = driver();
+    if (d == nullptr)
+        return;
+    result_ = context != nullptr ? d->context_push(context) : CUDA_ERROR_INVALID_CONTEXT;
+    pushed_ = result_ == CUDA_SUCCESS;
+}
+
+ContextScope::~ContextScope() {
+    CUcontext ignored = nullptr;
+    if (const Driver* d = driver(); d != nullptr && pushed_)
+        d->context_pop(&ignored);
+}
+
+int device_count() {
+    const Driver* d = driver();
+    int count = 0;
+    return d != nullptr && d->device_get_count(&count) == CUDA_SUCCESS ? count : 0;
+}
+
+std::string device_name(int ordinal) {
+    const Driver* d = driver();
+    CUdevice device = 0;
+    std::array<char, 256> name{};
+    if (d == nullptr || d->device_get(&device, ordinal) != CUDA_SUCCESS ||
+        d->device_get_name(name.data(), name.size() - 1, device) != CUDA_SUCCESS)
+        return {};
+    return name.data();
+}
+
+bool identify(int ordinal, Identity& identity) {
+    const Driver* d = driver();
+    CUdevice device = 0;
+    if (d == nullptr || d->device_get(&device, ordinal) != CUDA_SUCCESS)
+        return false;
+    CUuuid uuid{};
+    const auto ask = d->device_get_uuid != nullptr ? d->device_get_uuid : d->device_get_uuid_of_gpu;
+    if (ask(&uuid, device) != CUDA_SUCCESS)
+        return false;
+    int domain = 0;
+    int bus = 0;
+    int slot = 0;
+    if (d->device_get_attribute(&domain, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, device) != CUDA_SUCCESS ||
+        d->device_get_attribute(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, device) != CUDA_SUCCESS ||
+        d->device_get_attribute(&slot, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, device) != CUDA_SUCCESS)
+        return false;
+    static_assert(sizeof(uuid.bytes) == std::tuple_size_v<decltype(identity.uuid)>);
+    std::memcpy(identity.uuid.data(), uuid.bytes, sizeof(uuid.bytes));
+    identity.pci_domain = domain;
+    identity.pci_bus = bus;
+    identity.pci_device = slot;
+    return true;
+}
+
+}  // namespace swy::device

@@ -1,0 +1,52 @@
+// The CUDA driver's entry points as bound in this process, and what this folder knows of contexts. Inside src/device
+// alone.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <string>
+
+#include "device/device.hpp"
+
+namespace swy::device {
+
+// One pointer an entry point; entry_points.def is the table. Optional ones are null in drivers that lack them.
+struct Driver {
+#define SWY_ENTRY(member, function, version, exported, need) decltype(&::function) member = nullptr;
+#include "device/entry_points.def"
+#undef SWY_ENTRY
+    std::string file;  // of the library
+};
+
+// Null while no driver is loaded or it is unusable, and for ever in a process made by fork(): the driver's state does
+// not survive one, and MPI may not be called there.
+extern std::atomic<const Driver*> the_driver;
+inline const Driver* driver() { return the_driver.load(std::memory_order_acquire); }
+
+// The primary context of a device when the program has one there, else null. Makes none.
+Context primary_context(const Driver& driver, int ordinal);
+bool is_primary(const Driver& driver, Context context, int ordinal);
+
+// The ordinal of a context's device, -1 where the driver does not say. Null asks for the calling thread's context.
+int ordinal_of(const Driver& driver, Context context);
+
+// While one lives, this thread's calls neither fail because of a stream capture that the program has under way in any
+// thread nor invalidate it (CUDA: cuThreadExchangeStreamCaptureMode). Even cuEventQuery would.
+class BesideCapture {
+  public:
+    explicit BesideCapture(const Driver& driver) : exchange_(driver.exchange_capture_mode) { exchange(); }
+    ~BesideCapture() { exchange(); }
+    BesideCapture(const BesideCapture&) = delete;
+    BesideCapture& operator=(const BesideCapture&) = delete;
+
+  private:
+    void exchange() {
+        if (exchange_ != nullptr)
+            exchange_(&mode_);
+    }
+    decltype(Driver::exchange_capture_mode) exchange_;
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+}  // namespace swy::device

@@ -1,0 +1,79 @@
+// What the pools hold in one context. Lanes, pinned memory and scratch memory are handed out and taken back here; inside
+// src/device alone. A home outlives its context: what a destroyed or reset context took with it is forgotten, without a
+// call that names it (the driver does not check such handles). One lock per home, never held while a call may block.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device/driver.hpp"
+
+namespace swy::device {
+
+struct Handles {
+    StreamHandle stream = nullptr;
+    CUevent_st* event = nullptr;
+};
+
+struct Block {
+    void* data = nullptr;
+    std::size_t capacity = 0;
+    bool page_locked = false;  // always false for scratch memory
+};
+
+// Host memory that nobody has locked: zero pages from the system; data is null when there is none.
+Block map_block(std::size_t bytes);
+void unmap_block(const Block& block) noexcept;
+
+class Home {
+  public:
+    // The home of a live context; makes it when there is none.
+    static Result of(Context context, std::shared_ptr<Home>& home);
+    // Empties all homes and forgets them. What is still in use is freed when it is given back.
+    static void close_all() noexcept;
+
+    Home(Context context, int ordinal, bool primary, unsigned long long id);
+    ~Home();
+    Home(const Home&) = delete;
+    Home& operator=(const Home&) = delete;
+
+    Context context() const { return context_; }
+    // Is it still the context that it was?
+    bool alive(const Driver& driver) const;
+
+    Result take_lane(Handles& handles);
+    void give_lane(const Handles& handles) noexcept;
+
+    Result take_pinned(std::size_t bytes, Block& block);  // may be pageable
+    void give_pinned(const Block& block) noexcept;
+
+    Result take_scratch(std::size_t bytes, Block& block);
+    void give_scratch(const Block& block) noexcept;
+
+  private:
+    void close() noexcept;
+    void reap(const Driver& driver);
+    bool reserve_pinned(std::size_t bytes, std::vector<Block>& evicted);
+    void lock_pages(Block& block);
+    void free_lane(const Driver& driver, const Handles& handles) const noexcept;
+    void free_pinned(const Driver& driver, const Block& block) const noexcept;
+    void free_scratch(const Driver& driver, const Block& block) const noexcept;
+
+    const Context context_;
+    const int ordinal_;
+    const bool primary_;
+    const unsigned long long id_;  // 0 where the driver has no ids for contexts (before 12.0)
+
+    std::mutex mutex_;
+    bool closed_ = false;
+    std::vector<Handles> idle_;
+    std::vector<Handles> busy_;    // given back with work under way
+    std::vector<Block> pinned_;    // idle, the longest first
+    std::vector<Block> waiting_;   // pinned memory that work on a busy lane may still touch
+    std::vector<Block> scratch_;   // idle
+    std::size_t locked_bytes_ = 0; // page-locked, idle and in use
+};
+
+}  // namespace swy::device

@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <utility>
+
+#include "device/home.hpp"
+
+namespace swy::device {
+namespace {
+
+CUdeviceptr pointer(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
+
+// A call made with a lane's context current and without harm to captures.
+template <typename Use>
+Result with(Context context, Use use) {
+    const Driver* d = driver();
+    if (d == nullptr)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    const BesideCapture beside(*d);
+    const ContextScope scope(context);
+    return scope.result() != CUDA_SUCCESS ? scope.result() : use(*d);
+}
+
+Result wait_for_legacy_stream(const Driver& driver, StreamHandle stream, CUevent_st* event) {
+    // Recording on the legacy stream would be an error, and invalidate the capture, while a stream that synchronises
+    // with it is captured; this question is not.
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (driver.stream_is_capturing != nullptr &&
+        driver.stream_is_capturing(CU_STREAM_LEGACY, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return CUDA_SUCCESS;
+    if (const CUresult result = driver.event_record(event, CU_STREAM_LEGACY); result != CUDA_SUCCESS)
+        return result;
+    return driver.stream_wait_event(stream, event, 0);
+}
+
+// One side of a copy in two dimensions. Pageable memory is named as host memory: as "unified" it need not be accepted.
+bool is_host(const void* address) { return !on_device(address); }
+
+CUresult copy_rows(const Driver& driver, const CUDA_MEMCPY2D& shape, StreamHandle stream, void* to, const void* from) {
+    for (std::size_t row = 0; row < shape.Height; ++row) {
+        const CUresult result = driver.memcpy_async(pointer(to) + row * shape.dstPitch,
+                                                    pointer(from) + row * shape.srcPitch, shape.WidthInBytes, stream);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+Result Lane::acquire(Context context, Lane& lane) {
+    Lane made;
+    std::shared_ptr<Home> home;
+    if (const Result result = Home::of(context, home); result != CUDA_SUCCESS)
+        return result;
+    Handles handles;
+    if (const Result result = home->take_lane(handles); result != CUDA_SUCCESS)
+        return result;
+    made.home_ = std::move(home);
+    made.context_ = context;
+    made.stream_ = handles.stream;
+    made.event_ = handles.event;
+    lane = std::move(made);
+    return CUDA_SUCCESS;
+}
+
+Lane::~Lane() { give_back(); }
+
+Lane::Lane(Lane&& other) noexcept
+    : home_(std::move(other.home_)),
+      context_(std::exchange(other.context_, nullptr)),
+      stream_(std::exchange(other.stream_, nullptr)),
+      event_(std::exchange(other.event_, nullptr)) {}
+
+Lane& Lane::operator=(Lane&& other) noexcept {
+    if (this != &other) {
+        give_back();
+        home_ = std::move(other.home_);
+        context_ = std::exchange(other.context_, nullptr);
+        stream_ = std::exchange(other.stream_, nullptr);
+        event_ = std::exchange(other.event_, nullptr);
+    }
+    return *this;
+}
+
+void Lane::give_back() noexcept {
+    if (home_ != nullptr)
+        home_->give_lane({stream_, event_});
+    home_.reset();
+}
+
+bool Lane::alive() const {
+    const Driver* d = driver();
+    return d != nullptr && home_ != nullptr && home_->alive(*d);
+}
+
+Result Lane::wait_for_program(Sync sync) {
+    if (sync == Sync::kNone)
+        return CUDA_SUCCESS;
+    return with(context_, [&](const Driver& driver) -> Result {
+        return sync == Sync::kLegacy ? wait_for_legacy_stream(driver, stream_, event_) : driver.context_synchronize();
+    });
+}
+
+Result Lane::copy(void* to, const void* from, std::size_t bytes) {
+    if (bytes == 0 || to == from)
+        return CUDA_SUCCESS;
+    return with(context_, [&](const Driver& driver) -> Result {
+        return driver.memcpy_async(pointer(to), pointer(from), bytes, stream_);
+    });
+}
+
+Result Lane::copy_2d(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                     std::size_t rows) {
+    if (width == 0 || rows == 0)
+        return CUDA_SUCCESS;
+    if (rows == 1 || (to_pitch == width && from_pitch == width))
+        return copy(to, from, width * rows);
+    CUDA_MEMCPY2D shape{};
+    shape.srcMemoryType = is_host(from) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
+    shape.srcHost = from;
+    shape.srcDevice = pointer(from);
+    shape.srcPitch = from_pitch;
+    shape.dstMemoryType = is_host(to) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
+    shape.dstHost = to;
+    shape.dstDevice = pointer(to);
+    shape.dstPitch = to_pitch;
+    shape.WidthInBytes = width;
+    shape.Height = rows;
+    return with(context_, [&](const Driver& driver) -> Result {
+        // Pitches beyond the device's limit, and some within one device that cuMemAllocPitch did not choose, are refused.
+        const CUresult result = driver.memcpy_2d_async(&shape, stream_);
+        return result == CUDA_ERROR_INVALID_VALUE ? copy_rows(driver, shape, stream_, to, from) : result;
+    });
+}
+
+Result Lane::record() {
+    return with(context_, [&](const Driver& driver) -> Result { return driver.event_record(event_, stream_); });
+}
+
+Result Lane::query(bool& done) {
+    done = false;
+    const Driver* d = driver();
+    if (d == nullptr)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    const BesideCapture beside(*d);
+    const CUresult result = d->event_query(event_);  // needs no current context
+    done = result == CUDA_SUCCESS;
+    return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
+}
+
+void release_pools() { Home::close_all(); }
+
+}  // namespace swy::device

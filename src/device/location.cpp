@@ -1,0 +1,155 @@
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "device/driver.hpp"
+
+namespace swy::device {
+namespace {
+
+// Can the host read the word at an address? The kernel copies the new signal mask before it looks at `how`, which is
+// invalid: EFAULT tells that it could not, and nothing changes either way.
+bool host_can_read(const void* address) {
+    const auto word = reinterpret_cast<std::uintptr_t>(address) & ~std::uintptr_t{7};
+    const int saved = errno;
+    const bool readable = syscall(SYS_rt_sigprocmask, ~0, word, nullptr, sizeof(std::uint64_t)) == 0 || errno != EFAULT;
+    errno = saved;
+    return readable;
+}
+
+// What a failed query says of an address.
+bool unanswered_is_device(CUresult result, const void* address) {
+    switch (result) {
+        case CUDA_ERROR_INVALID_VALUE:    // not the driver's memory
+        case CUDA_ERROR_NOT_INITIALIZED:  // nobody called cuInit, or not with success: no device memory can exist
+        case CUDA_ERROR_NO_DEVICE:
+        case CUDA_ERROR_STUB_LIBRARY:
+        case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+        case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
+        case CUDA_ERROR_SYSTEM_NOT_READY:
+            return false;
+        default:
+            // A context that died of an illegal access answers every call with that error, a driver at exit with
+            // CUDA_ERROR_DEINITIALIZED. The memory is still mapped, and still not for MPI to touch.
+            return !host_can_read(address);
+    }
+}
+
+CUdeviceptr pointer(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
+
+struct Attributes {
+    CUmemorytype type{};  // 0: not the driver's memory
+    unsigned managed = 0;
+    int ordinal = -1;
+    Context context = nullptr;
+    CUdeviceptr begin = 0;
+    std::size_t size = 0;
+};
+
+CUresult query(const Driver& driver, const void* address, Attributes& found) {
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,   CU_POINTER_ATTRIBUTE_CONTEXT,
+                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void* values[] = {&found.type, &found.managed, &found.ordinal, &found.context, &found.begin, &found.size};
+    constexpr unsigned kCount = sizeof(names) / sizeof(names[0]);
+    const CUresult result = driver.pointer_get_attributes(kCount, names, values, pointer(address));
+    if (result == CUDA_SUCCESS)
+        return result;
+    // An attribute that the driver does not have for this memory (ranges came with 10.2) must not hide the others; and
+    // the single form is the one that on_device() decides by.
+    found = {};
+    const CUresult single = driver.pointer_get_attribute(values[0], names[0], pointer(address));
+    for (unsigned i = 1; single == CUDA_SUCCESS && i < kCount; ++i)
+        if (driver.pointer_get_attribute(values[i], names[i], pointer(address)) != CUDA_SUCCESS)
+            continue;
+    return single;
+}
+
+Kind kind_of(const Attributes& found) {
+    if (found.managed != 0 || found.type == CU_MEMORYTYPE_UNIFIED)
+        return Kind::kManaged;  // whose memory type is the host's where its pages are preferred there
+    switch (found.type) {
+        case CU_MEMORYTYPE_HOST:
+            return Kind::kPinned;
+        case CU_MEMORYTYPE_DEVICE:
+        case CU_MEMORYTYPE_ARRAY:
+            return Kind::kDevice;
+        default:
+            return Kind::kHost;
+    }
+}
+
+int first_ordinal_in_use(const Driver& driver) {
+    if (const int current = ordinal_of(driver, nullptr); current >= 0)
+        return current;
+    for (int ordinal = 0; ordinal < device_count(); ++ordinal)
+        if (primary_context(driver, ordinal) != nullptr)
+            return ordinal;
+    return 0;
+}
+
+// Memory made by cuMemCreate and by cuMemAllocAsync belongs to a device and to no context.
+void choose_context(const Driver& driver, Location& location) {
+    if (location.context != nullptr) {
+        location.primary = is_primary(driver, location.context, location.ordinal);
+        return;
+    }
+    location.context = primary_context(driver, location.ordinal);
+    if (location.context != nullptr)
+        return;
+    CUcontext current = nullptr;
+    if (driver.context_get_current(&current) == CUDA_SUCCESS && current != nullptr &&
+        ordinal_of(driver, nullptr) == location.ordinal) {
+        location.context = current;
+        location.primary = false;
+    }
+}
+
+}  // namespace
+
+bool on_device(const void* address) {
+    const Driver* d = driver();
+    if (d == nullptr || address == nullptr)
+        return false;
+    CUmemorytype type{};
+    const CUresult result = d->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer(address));
+    if (result == CUDA_ERROR_INVALID_VALUE) [[likely]]
+        return false;
+    if (result != CUDA_SUCCESS)
+        return unanswered_is_device(result, address);
+    if (type != CU_MEMORYTYPE_HOST)
+        return type != CUmemorytype{};
+    unsigned managed = 0;
+    return d->pointer_get_attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, pointer(address)) == CUDA_SUCCESS &&
+           managed != 0;
+}
+
+Location locate(const void* address) {
+    Location location;
+    const Driver* d = driver();
+    if (d == nullptr || address == nullptr)
+        return location;
+    Attributes found;
+    const CUresult result = query(*d, address, found);
+    if (result != CUDA_SUCCESS && !unanswered_is_device(result, address))
+        return location;
+    // The program's context is beyond use, but what is known of the memory must not let it pass as the host's.
+    location.kind = result == CUDA_SUCCESS ? kind_of(found) : Kind::kDevice;
+    if (location.kind == Kind::kHost)
+        return location;
+    location.begin = found.begin;
+    location.end = found.begin + found.size;
+    if (!location.on_device())
+        return location;
+    location.context = found.context;
+    location.ordinal = found.ordinal;
+    if (location.ordinal < 0 && location.context != nullptr)
+        location.ordinal = ordinal_of(*d, location.context);
+    if (location.ordinal < 0)  // managed memory whose pages are preferred on the host
+        location.ordinal = first_ordinal_in_use(*d);
+    choose_context(*d, location);
+    return location;
+}
+
+}  // namespace swy::device

@@ -1,0 +1,195 @@
+// Staging memory. It is the system's memory, page-locked by cuMemHostRegister, not the driver's (cuMemHostAlloc): when the
+// program destroys its context it becomes pageable, and stays.
+#include <sys/mman.h>
+
+#include <bit>
+#include <utility>
+
+#include "device/home.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::device {
+namespace {
+
+constexpr std::size_t kSmallest = 16u << 10;
+constexpr std::size_t kMebi = 1u << 20;
+
+// Powers of two up to 1 MiB, then whole MiB: few sizes, so that blocks are used again, and little waste.
+std::size_t rounded(std::size_t bytes) {
+    if (bytes <= kSmallest)
+        return kSmallest;
+    if (bytes <= kMebi)
+        return std::bit_ceil(bytes);
+    return bytes > SIZE_MAX - kMebi ? bytes : (bytes + kMebi - 1) / kMebi * kMebi;
+}
+
+}  // namespace
+
+Block map_block(std::size_t bytes) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return data == MAP_FAILED ? Block{} : Block{data, bytes, false};
+}
+
+void unmap_block(const Block& block) noexcept { munmap(block.data, block.capacity); }
+
+// Makes room for `bytes` more of page-locked memory, by giving up idle blocks where that helps. Under the lock.
+bool Home::reserve_pinned(std::size_t bytes, std::vector<Block>& evicted) {
+    const std::size_t limit = settings::values().pinned_pool;
+    std::size_t idle = 0;
+    for (const Block& block : pinned_)
+        idle += block.capacity;
+    if (closed_ || bytes > limit || locked_bytes_ - idle > limit - bytes)
+        return false;
+    while (locked_bytes_ > limit - bytes) {
+        locked_bytes_ -= pinned_.front().capacity;
+        evicted.push_back(pinned_.front());
+        pinned_.erase(pinned_.begin());
+    }
+    locked_bytes_ += bytes;
+    return true;
+}
+
+void Home::lock_pages(Block& block) {
+    const Driver* d = driver();
+    CUresult result = CUDA_ERROR_NOT_INITIALIZED;
+    if (d != nullptr) {
+        const BesideCapture beside(*d);
+        const ContextScope scope(context_);
+        result = scope.result() != CUDA_SUCCESS
+                     ? static_cast<CUresult>(scope.result())
+                     : d->host_register(block.data, block.capacity, CU_MEMHOSTREGISTER_PORTABLE);
+    }
+    block.page_locked = result == CUDA_SUCCESS;
+    if (!block.page_locked) {
+        const std::scoped_lock lock(mutex_);
+        locked_bytes_ -= block.capacity;
+    }
+}
+
+Result Home::take_pinned(std::size_t bytes, Block& block) {
+    const std::size_t wanted = rounded(bytes);
+    std::vector<Block> evicted;
+    bool reserved = false;
+    const Driver* d = driver();
+    {
+        const std::scoped_lock lock(mutex_);
+        if (d != nullptr && !busy_.empty() && !waiting_.empty()) {
+            const BesideCapture beside(*d);
+            reap(*d);
+        }
+        auto best = pinned_.end();
+        for (auto it = pinned_.begin(); it != pinned_.end(); ++it)
+            if (it->capacity >= wanted && it->capacity / 2 <= wanted &&
+                (best == pinned_.end() || it->capacity < best->capacity))
+                best = it;
+        if (best != pinned_.end()) {
+            block = *best;
+            pinned_.erase(best);
+            return CUDA_SUCCESS;
+        }
+        reserved = reserve_pinned(wanted, evicted);
+    }
+    for (const Block& old : evicted)
+        if (d != nullptr)
+            free_pinned(*d, old);
+    block = map_block(wanted);
+    if (block.data == nullptr) {
+        const std::scoped_lock lock(mutex_);
+        locked_bytes_ -= reserved ? wanted : 0;
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (reserved)
+        lock_pages(block);
+    return CUDA_SUCCESS;
+}
+
+void Home::give_pinned(const Block& block) noexcept {
+    if (!block.page_locked) {
+        unmap_block(block);
+        return;
+    }
+    const Driver* d = driver();
+    const bool live = d != nullptr && alive(*d);
+    {
+        const std::scoped_lock lock(mutex_);
+        if (live && !closed_) try {
+                (busy_.empty() ? pinned_ : waiting_).push_back(block);
+                return;
+            } catch (...) {  // no memory for the list: the block goes
+            }
+        locked_bytes_ -= block.capacity;
+    }
+    if (live)
+        free_pinned(*d, block);
+    else
+        unmap_block(block);
+}
+
+void Home::free_pinned(const Driver& driver, const Block& block) const noexcept {
+    CUresult result;
+    {
+        const BesideCapture beside(driver);
+        const ContextScope scope(context_);
+        result = driver.host_unregister(block.data);
+    }
+    // Memory that the driver still takes for locked must keep its address: a later mapping there would be copied from and
+    // to the old pages.
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED ||
+        result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_DEINITIALIZED)
+        unmap_block(block);
+}
+
+Result Pinned::acquire(Context context, std::size_t bytes, Pinned& pinned) {
+    Pinned made;
+    Block block;
+    Result result = Home::of(context, made.home_);
+    if (result == CUDA_SUCCESS) {
+        result = made.home_->take_pinned(bytes, block);
+    } else {
+        block = map_block(rounded(bytes));
+        result = block.data != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS)
+        return result;
+    made.data_ = block.data;
+    made.size_ = bytes;
+    made.capacity_ = block.capacity;
+    made.page_locked_ = block.page_locked;
+    pinned = std::move(made);
+    return CUDA_SUCCESS;
+}
+
+Pinned::~Pinned() { give_back(); }
+
+Pinned::Pinned(Pinned&& other) noexcept
+    : home_(std::move(other.home_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      capacity_(std::exchange(other.capacity_, 0)),
+      page_locked_(std::exchange(other.page_locked_, false)) {}
+
+Pinned& Pinned::operator=(Pinned&& other) noexcept {
+    if (this != &other) {
+        give_back();
+        home_ = std::move(other.home_);
+        data_ = std::exchange(other.data_, nullptr);
+        size_ = std::exchange(other.size_, 0);
+        capacity_ = std::exchange(other.capacity_, 0);
+        page_locked_ = std::exchange(other.page_locked_, false);
+    }
+    return *this;
+}
+
+void Pinned::give_back() noexcept {
+    if (data_ == nullptr)
+        return;
+    const Block block{data_, capacity_, page_locked_};
+    if (home_ != nullptr)
+        home_->give_pinned(block);
+    else
+        unmap_block(block);
+    home_.reset();
+    data_ = nullptr;
+}
+
+}  // namespace swy::device

@@ -1,0 +1,109 @@
+#include "device/scratch.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "device/home.hpp"
+
+namespace swy::device {
+namespace {
+
+constexpr std::size_t kSmallest = 1u << 20;
+constexpr std::size_t kKept = 4;  // idle blocks of a context
+
+// Powers of two: all the smaller blocks that a growing need has left behind are together less than the largest.
+std::size_t rounded(std::size_t bytes) {
+    if (bytes > SIZE_MAX / 2)
+        return bytes;
+    return std::max(kSmallest, std::bit_ceil(bytes));
+}
+
+}  // namespace
+
+Result Home::take_scratch(std::size_t bytes, Block& block) {
+    const Driver* d = driver();
+    if (d == nullptr)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    {
+        const std::scoped_lock lock(mutex_);
+        const auto fits = std::find_if(scratch_.begin(), scratch_.end(),
+                                       [bytes](const Block& idle) { return idle.capacity >= bytes; });
+        if (fits != scratch_.end()) {
+            block = *fits;
+            scratch_.erase(fits);
+            return CUDA_SUCCESS;
+        }
+    }
+    const BesideCapture beside(*d);
+    const ContextScope scope(context_);
+    if (scope.result() != CUDA_SUCCESS)
+        return scope.result();
+    const std::size_t capacity = rounded(bytes);
+    CUdeviceptr address = 0;
+    if (const CUresult result = d->memory_allocate(&address, capacity); result != CUDA_SUCCESS)
+        return result;
+    block = {reinterpret_cast<void*>(address), capacity, false};
+    return CUDA_SUCCESS;
+}
+
+void Home::give_scratch(const Block& block) noexcept {
+    const Driver* d = driver();
+    if (d == nullptr || !alive(*d))
+        return;
+    {
+        const std::scoped_lock lock(mutex_);
+        if (!closed_ && scratch_.size() < kKept) try {
+                scratch_.push_back(block);
+                return;
+            } catch (...) {  // no memory for the list: the block goes
+            }
+    }
+    free_scratch(*d, block);
+}
+
+void Home::free_scratch(const Driver& driver, const Block& block) const noexcept {
+    const BesideCapture beside(driver);
+    const ContextScope scope(context_);
+    if (scope.result() == CUDA_SUCCESS)
+        driver.memory_free(reinterpret_cast<CUdeviceptr>(block.data));
+}
+
+Result Scratch::acquire(Context context, std::size_t bytes, Scratch& scratch) {
+    Scratch made;
+    if (const Result result = Home::of(context, made.home_); result != CUDA_SUCCESS)
+        return result;
+    Block block;
+    if (const Result result = made.home_->take_scratch(bytes, block); result != CUDA_SUCCESS)
+        return result;
+    made.data_ = block.data;
+    made.capacity_ = block.capacity;
+    scratch = std::move(made);
+    return CUDA_SUCCESS;
+}
+
+Scratch::~Scratch() { give_back(); }
+
+Scratch::Scratch(Scratch&& other) noexcept
+    : home_(std::move(other.home_)),
+      data_(std::exchange(other.data_, nullptr)),
+      capacity_(std::exchange(other.capacity_, 0)) {}
+
+Scratch& Scratch::operator=(Scratch&& other) noexcept {
+    if (this != &other) {
+        give_back();
+        home_ = std::move(other.home_);
+        data_ = std::exchange(other.data_, nullptr);
+        capacity_ = std::exchange(other.capacity_, 0);
+    }
+    return *this;
+}
+
+void Scratch::give_back() noexcept {
+    if (data_ != nullptr)
+        home_->give_scratch({data_, capacity_, false});
+    home_.reset();
+    data_ = nullptr;
+}
+
+}  // namespace swy::device
