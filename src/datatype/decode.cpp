@@ -35,6 +35,18 @@ Pattern copies(const Pattern& element, std::size_t count, MPI_Aint stride) {
     return pattern;
 }
 
+// Open MPI 4.1.4 takes a stride of exactly -1 byte for "one extent", as its true extent then shows (opal_datatype_add
+// has that as a default). What MPI reads and writes is what counts.
+Pattern strided(const Pattern& element, MPI_Aint extent, std::size_t count, std::size_t length, MPI_Aint stride,
+                const Layout& said) {
+    const Pattern block = copies(element, length, extent);
+    Pattern all = copies(block, count, stride);
+    const Hull hull = all.hull();
+    if (stride == -1 && !hull.empty && (hull.low != said.true_lb || hull.high - hull.low != said.true_extent))
+        return copies(block, count, static_cast<MPI_Aint>(length) * extent);
+    return all;
+}
+
 // The blocks of the indexed constructors. Blocks of one length at equal distances, however the program wrote them down,
 // become one repetition.
 template <typename LengthOf, typename DisplacementOf>
@@ -75,7 +87,8 @@ Pattern structure(const Contents& contents) {
     return all;
 }
 
-Pattern derived(const Contents& contents) {
+// `said`: what MPI says of the type.
+Pattern derived(const Contents& contents, const Layout& said) {
     if (contents.combiner == MPI_COMBINER_STRUCT || contents.combiner == kStructInteger)
         return structure(contents);
     const std::shared_ptr<const Layout> old = layout_of(contents.types.at(0));
@@ -91,11 +104,11 @@ Pattern derived(const Contents& contents) {
         case MPI_COMBINER_CONTIGUOUS:
             return copies(element, count, extent);
         case MPI_COMBINER_VECTOR:
-            return copies(copies(element, times(ints.at(1)), extent), count, ints.at(2) * extent);
+            return strided(element, extent, count, times(ints.at(1)), ints.at(2) * extent, said);
         case MPI_COMBINER_HVECTOR:
         case kHvectorInteger:
-            return copies(copies(element, times(ints.at(1)), extent), count,
-                          addresses.empty() ? ints.at(2) : addresses[0]);
+            return strided(element, extent, count, times(ints.at(1)), addresses.empty() ? ints.at(2) : addresses[0],
+                           said);
         case MPI_COMBINER_INDEXED:
             return indexed(
                 element, extent, count, [&](std::size_t i) { return ints[1 + i]; },
@@ -212,7 +225,7 @@ Layout decode(MPI_Datatype type) {
         layout.element = basic_of_f90(contents.combiner, static_cast<std::size_t>(size));
         pattern = Pattern::run(0, static_cast<std::size_t>(size));
     } else {
-        pattern = derived(contents);
+        pattern = derived(contents, layout);
         layout.element = pattern.size > 0 ? common_element(contents) : MPI_DATATYPE_NULL;
     }
     const Hull hull = pattern.hull();

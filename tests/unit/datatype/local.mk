@@ -1,0 +1,12 @@
+# Datatypes: layouts against type maps and MPI_Pack, elements against C and MPI.
+if HAVE_GTEST
+check_PROGRAMS += tests/unit/datatype/layout tests/unit/datatype/element
+tests_unit_datatype_layout_SOURCES = tests/unit/datatype/layout.cpp tests/unit/datatype/random_type.cpp \
+    tests/unit/datatype/random_type.hpp
+tests_unit_datatype_layout_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_datatype_layout_LDADD = $(UNIT_LIBS)
+tests_unit_datatype_element_SOURCES = tests/unit/datatype/element.cpp
+tests_unit_datatype_element_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_datatype_element_LDADD = $(UNIT_LIBS)
+TESTS += tests/unit/datatype/layout tests/unit/datatype/element
+endif
