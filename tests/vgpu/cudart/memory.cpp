@@ -76,7 +76,7 @@ TEST_F(Memory, comes_back_as_it_was_written_by_every_kind_of_copy) {
     ASSERT_EQ(cudaMemcpy(other.data(), host.data(), host.size(), cudaMemcpyHostToHost), cudaSuccess);
     EXPECT_EQ(other, values);
     ASSERT_EQ(cudaMemcpy(nullptr, nullptr, 0, cudaMemcpyDeviceToDevice), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(host.data(), b.get(), 1, static_cast<cudaMemcpyKind>(9)), cudaErrorInvalidMemcpyDirection);
+    EXPECT_EQ(cudaMemcpy(host.data(), b.get(), 1, static_cast<cudaMemcpyKind>(7)), cudaErrorInvalidMemcpyDirection);
     EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidMemcpyDirection);
 }
 
