@@ -6,12 +6,14 @@
 using namespace swy;
 
 extern "C" SWY_EXPORT int MPI_Init(int* argc, char*** argv) {
+    gate::before_init();
     const int code = real::Init(argc, argv);
     return code == MPI_SUCCESS ? route::after_init() : code;
 }
 SWY_PAIR(MPI_Init)
 
 extern "C" SWY_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+    gate::before_init();
     const int code = real::Init_thread(argc, argv, required, provided);
     return code == MPI_SUCCESS ? route::after_init() : code;
 }

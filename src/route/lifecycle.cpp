@@ -111,6 +111,7 @@ void before_finalize() {
     if (report::enabled)
         report::write(last);
     report::enabled = false;
+    gate::unwatch();
     gate::open = false;
     job_agrees = false;
 }

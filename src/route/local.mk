@@ -4,6 +4,7 @@ libswy_la_SOURCES += \
     src/route/agreement.hpp \
     src/route/call.hpp \
     src/route/depth.hpp \
+    src/route/gate.cpp \
     src/route/gate.hpp \
     src/route/job.hpp \
     src/route/lifecycle.cpp \

@@ -183,7 +183,7 @@ int routed(const Call& call, Real real) {
 }
 
 int take_or_throw(const Call& call, Real real) {
-    if (gate::last_seen->l_next != nullptr) [[unlikely]]
+    if (gate::changed()) [[unlikely]]
         gate::refresh();
     if (depth != 0) [[unlikely]]
         return local(call, real, on_device(call), Reason::kInsideMpi);

@@ -1,0 +1,151 @@
+// How a driver that is loaded in mid-life is noticed for the price of two loads a call: the dynamic linker appends a new
+// library to its list, so a last library that has a successor tells. Reading its entry is safe only while it is loaded.
+//
+// A reference of ours (RTLD_NODELETE even more) would keep it loaded, but on a library that the program closes it would be
+// seen: one that is rebuilt, closed and opened again under its name would stay the old one. So entries are only read of
+// libraries that the program cannot unload: those it was started with, and those that MPI loaded in MPI_Init, which are
+// held by a reference until MPI_Finalize. When the program has loaded something after them, or when the last library is
+// neither, each call asks the dynamic linker's count of loads instead, which takes some tens of nanoseconds.
+#include "route/gate.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/libraries.hpp"
+
+namespace swy::gate {
+namespace {
+
+using device::Library;
+
+constinit link_map quiet{};                  // has no successor: nothing to look for
+constinit link_map restless{.l_addr = 0, .l_name = nullptr, .l_ld = nullptr, .l_next = &quiet, .l_prev = nullptr};
+
+std::atomic<unsigned long long> seen_loads{0};
+void* held = nullptr;  // our reference to a library of MPI's
+
+// Not destroyed at exit.
+std::set<std::uintptr_t>& before_mpi() {
+    static auto* bases = new std::set<std::uintptr_t>;
+    return *bases;
+}
+
+std::string_view file_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// The names by which a library can be needed or preloaded.
+bool answers_to(const Library& library, std::string_view name) {
+    return library.soname == name || library.name == name || file_part(library.name) == file_part(name);
+}
+
+// Was the library there when the program started: the program's own libraries, preloaded ones, and what these need? The
+// loader is always there. Where the answer is in doubt it is no.
+bool from_the_start(const std::vector<Library>& all, const Library& asked) {
+    std::vector<std::string> wanted = all.front().needed;
+    const char* preload = std::getenv("LD_PRELOAD");
+    std::string_view rest = preload != nullptr ? preload : "";
+    while (!rest.empty()) {
+        const std::size_t end = rest.find_first_of(" :");
+        if (end != 0)
+            wanted.emplace_back(rest.substr(0, end));
+        rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+    }
+    std::set<std::string> known;
+    while (!wanted.empty()) {
+        const std::string name = std::move(wanted.back());
+        wanted.pop_back();
+        if (!known.insert(name).second)
+            continue;
+        for (const Library& library : all)
+            if (answers_to(library, name))
+                wanted.insert(wanted.end(), library.needed.begin(), library.needed.end());
+    }
+    return std::any_of(known.begin(), known.end(), [&](const std::string& name) { return answers_to(asked, name); });
+}
+
+// Ends our reference with the scope unless it is kept.
+struct Reference {
+    explicit Reference(const std::string& file) : handle(dlopen(file.c_str(), RTLD_NOLOAD | RTLD_LAZY)) {}
+    ~Reference() {
+        if (handle != nullptr)
+            dlclose(handle);
+    }
+    Reference(const Reference&) = delete;
+    Reference& operator=(const Reference&) = delete;
+    void* keep() { return std::exchange(handle, nullptr); }
+    void* handle;
+};
+
+// The entry to read from now on, `restless` when the last library is not one to rely on.
+const link_map* last_library() {
+    const std::vector<Library> all = device::libraries();
+    if (all.empty() || all.back().name.empty())
+        return &restless;
+    const Library& last = all.back();
+    const bool started_with = from_the_start(all, last);
+    const bool from_mpi = !before_mpi().empty() && before_mpi().count(last.base) == 0;
+    if (!started_with && !from_mpi)
+        return &restless;
+    Reference reference(last.name);
+    link_map* entry = nullptr;
+    if (reference.handle == nullptr || dlinfo(reference.handle, RTLD_DI_LINKMAP, &entry) != 0 || entry == nullptr ||
+        entry->l_addr != last.base)
+        return &restless;
+    if (!started_with)
+        held = reference.keep();
+    return entry;
+}
+
+void opened_by_driver() {
+    last_seen.store(&quiet, std::memory_order_release);
+    open.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+constinit std::atomic<bool> open{false};
+constinit std::atomic<const link_map*> last_seen{&quiet};
+
+bool refresh() {
+    // Counted before the look: what is loaded meanwhile changes the count again.
+    const unsigned long long loads = device::loads_so_far();
+    if (loads != seen_loads.load(std::memory_order_acquire)) {
+        if (device::adopt_loaded_driver())
+            opened_by_driver();
+        seen_loads.store(loads, std::memory_order_release);
+    }
+    return !open.load(std::memory_order_relaxed);
+}
+
+void before_init() {
+    for (const Library& library : device::libraries())
+        before_mpi().insert(library.base);
+}
+
+void watch() {
+    const unsigned long long loads = device::loads_so_far();
+    if (device::adopt_loaded_driver()) {
+        opened_by_driver();
+        return;
+    }
+    seen_loads.store(loads, std::memory_order_release);
+    // A library loaded meanwhile is either the last one's successor or changes the count.
+    last_seen.store(last_library(), std::memory_order_release);
+    if (device::loads_so_far() != loads)
+        refresh();
+}
+
+void unwatch() {
+    last_seen.store(&quiet, std::memory_order_release);
+    if (held != nullptr)
+        dlclose(std::exchange(held, nullptr));
+}
+
+}  // namespace swy::gate
