@@ -75,7 +75,7 @@ class Test {
                   {"UINT32_T", MPI_UINT32_T, Is::kInteger},
                   {"LONG", MPI_LONG, Is::kInteger},
                   {"UINT64_T", MPI_UINT64_T, Is::kInteger},
-                  {"INTEGER", MPI_INTEGER, Is::kInteger},
+                  {"INTEGER", MPI_INTEGER, Is::kFloating},  // logical operators are not for Fortran's integers
                   {"DOUBLE_PRECISION", MPI_DOUBLE_PRECISION, Is::kFloating},
                   {"C_FLOAT_COMPLEX", MPI_C_FLOAT_COMPLEX, Is::kComplex},
                   {"C_DOUBLE_COMPLEX", MPI_C_DOUBLE_COMPLEX, Is::kComplex},
