@@ -63,8 +63,22 @@ std::string as_json(const Told& told) {
     return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+constexpr std::size_t kTextWidth = 104;  // with the label: a terminal of 120 columns
+
+// A label and its text; a long text goes on below itself. Words are not cut: they may be paths.
 std::string row(std::string_view label, const std::string& text) {
-    return fmt::format("  {:<13} {}\n", label, text);
+    std::string rows;
+    std::size_t begin = 0;
+    while (text.size() - begin > kTextWidth) {
+        std::size_t end = text.rfind(' ', begin + kTextWidth);
+        if (end == std::string::npos || end <= begin)
+            end = text.find(' ', begin + kTextWidth);
+        if (end == std::string::npos)
+            break;
+        rows += fmt::format("  {:<13} {}\n", rows.empty() ? label : "", text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return rows + fmt::format("  {:<13} {}\n", rows.empty() ? label : "", text.substr(begin));
 }
 
 std::string with_file(const std::string& version, const std::string& file) {
@@ -86,13 +100,12 @@ std::string driver_rows(const DriverFound& driver) {
     std::string what = driver.is_virtual ? "virtual" : "real";
     std::string rows;
     if (driver.state == "no driver") {
-        rows = row("GPU driver", "none: libcuda.so.1 is not to be found. Programs can have no device memory here;");
-        rows += row("", "Switchyard stays out of their way. To try it: switchyard info --virtual-gpus 4");
+        rows =
+            row("GPU driver", "none: programs can have no device memory here, and Switchyard stays out of their way");
     } else if (driver.state == "unusable") {
-        rows = row("GPU driver", with_file("there, but not usable", driver.file));
+        rows = row("GPU driver", "there, but not usable");
     } else if (driver.state == "no device") {
         rows = row("GPU driver", with_file(driver.version + ", " + what + ", no device", driver.file));
-        rows += row("", "The driver works but shows no GPU (CUDA_VISIBLE_DEVICES or, for virtual ones, VGPU_COUNT?)");
     } else {
         rows = row("GPU driver", with_file(fmt::format("{}, {}, usable", driver.version, what), driver.file));
     }

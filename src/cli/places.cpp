@@ -32,8 +32,8 @@ Places find_places() {
     std::error_code problem;
     places.command = fs::read_symlink("/proc/self/exe", problem);
     const fs::path here = places.command.parent_path();
-    // A build folder has libtool's .libs beside the command.
-    if (is_there(here / ".libs" / kLibrary)) {
+    // A build folder has configure's traces beside the command; there the library is in libtool's .libs.
+    if (is_there(here / "config.status")) {
         places.expected_library = here / ".libs" / kLibrary;
         places.expected_virtual_gpus = here / "src/vgpu/lib";
     } else {

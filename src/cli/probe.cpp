@@ -106,8 +106,11 @@ std::vector<Device> devices() {
     return all;
 }
 
+constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE: the driver itself is well
+
 void probe_driver(DriverFound& driver) {
     const device::DriverState state = device::load_driver();
+    bool no_device = false;
     driver.problem = device::driver_problem();
     if (void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD); handle != nullptr) {
         driver.is_virtual = is_virtual(handle);
@@ -116,13 +119,15 @@ void probe_driver(DriverFound& driver) {
         driver.file = file_of(reinterpret_cast<void*>(ask));
         if (ask != nullptr && ask(&version) == 0 && version > 0)
             driver.version = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+        auto* start = find<int(unsigned)>(handle, "cuInit");
+        no_device = start != nullptr && start(0) == kNoDevice;
     }
     switch (state) {
         case device::DriverState::kNotLoaded:
             driver.state = "no driver";
             break;
         case device::DriverState::kUnusable:
-            driver.state = "unusable";
+            driver.state = no_device ? "no device" : "unusable";
             break;
         case device::DriverState::kLoaded:
             driver.devices = devices();
