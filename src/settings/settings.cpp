@@ -180,8 +180,8 @@ constexpr Setting kSettings[] = {
      show_word<&Values::sync, kSyncWords>,
      SWY_OWN},
     {{"SWITCHYARD_TIMEOUT", kSeconds, "0",
-      "A device operation that takes longer gives an MPI error that names the ranks that have not arrived. 0 waits for "
-      "ever.",
+      "A device operation that takes longer gives an MPI error that names the call and the communicator, in place of "
+      "waiting. 0 waits for ever.",
       true},
      [](std::string_view text, Values& values) { return parse_seconds(text, values.timeout); },
      [](const Values& values) { return print_seconds(values.timeout); },
@@ -199,7 +199,8 @@ constexpr Setting kSettings[] = {
      [](const Values& values) { return std::to_string(values.comm_cache); },
      SWY_AGREED(comm_cache)},
     {{"SWITCHYARD_PINNED_POOL", kSize, "64M",
-      "How much page-locked host memory is kept for staging, per device. Larger transfers go through it in pieces.",
+      "How much page-locked host memory is kept for staging, per device. Larger buffers are staged through ordinary "
+      "memory, which is slower.",
       false},
      read_size<&Values::pinned_pool>,
      show_size<&Values::pinned_pool>,
