@@ -50,9 +50,10 @@ std::string heading(const Summary& summary) {
         if (!rank.device.empty())
             devices.insert(rank.host + " " + rank.device);
     }
-    std::string text = fmt::format("Switchyard {}: {} on {}, {}\n", summary.switchyard,
-                                   plural(summary.ranks.size(), "rank"), plural(hosts.size(), "host"),
-                                   devices.empty() ? "no GPU used" : plural(devices.size(), "GPU") + " used");
+    std::string text =
+        fmt::format("Switchyard {}: {} on {}, {}\n", summary.switchyard, plural(summary.ranks.size(), "rank"),
+                    plural(hosts.size(), "host"),
+                    devices.empty() ? "no GPU used by NCCL" : plural(devices.size(), "GPU") + " used by NCCL");
     text += "  " + (summary.mpi.empty() ? std::string("unknown MPI") : summary.mpi);
     if (!summary.nccl.empty())
         text += ", NCCL " + summary.nccl;

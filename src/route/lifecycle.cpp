@@ -55,6 +55,15 @@ std::string mpi_version() {
     return all.substr(0, all.find(','));
 }
 
+// As people and nvidia-smi tell devices of one kind apart: by name and PCI address.
+std::string device_text(int ordinal) {
+    device::Identity id;
+    if (ordinal < 0 || !device::identify(ordinal, id))
+        return {};
+    return fmt::format("{} ({:08x}:{:02x}:{:02x}.0)", device::device_name(ordinal), id.pci_domain, id.pci_bus,
+                       id.pci_device);
+}
+
 report::Facts facts() {
     report::Facts facts;
     facts.mpi_library = mpi_version();
@@ -66,7 +75,7 @@ report::Facts facts() {
     int length = 0;
     real::Get_processor_name(host, &length);
     facts.host = host;
-    facts.device = comm::device_in_use() >= 0 ? device::device_name(comm::device_in_use()) : "";
+    facts.device = device_text(comm::device_in_use());
     facts.nccl_made = counters.made;
     facts.nccl_reused = counters.reused;
     facts.nccl_evicted = counters.evicted;

@@ -42,7 +42,7 @@ TEST(Report_text, Ranks_calls_by_time) {
 }
 
 TEST(Report_text, Counts_hosts_and_devices_once) {
-    EXPECT_NE(report::as_text(four_ranks()).find("4 ranks on 2 hosts, 2 GPUs used"), std::string::npos)
+    EXPECT_NE(report::as_text(four_ranks()).find("4 ranks on 2 hosts, 2 GPUs used by NCCL"), std::string::npos)
         << report::as_text(four_ranks());
 }
 
@@ -85,7 +85,7 @@ TEST(Report_text, Of_a_run_without_calls_says_so) {
     Summary summary;
     summary.ranks = {{"node1", ""}};
     const std::string text = report::as_text(summary);
-    EXPECT_NE(text.find("1 rank on 1 host, no GPU used"), std::string::npos) << text;
+    EXPECT_NE(text.find("1 rank on 1 host, no GPU used by NCCL"), std::string::npos) << text;
     EXPECT_NE(text.find("No call"), std::string::npos) << text;
 }
 
