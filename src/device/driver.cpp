@@ -114,9 +114,17 @@ std::unique_ptr<const Driver> bind(void* library, std::string& trouble) {
     return nullptr;
 }
 
+// Another thread may be in a call through it, so it is never freed.
+std::atomic<const Driver*> set_aside{nullptr};
+
+void retire_driver() {
+    if (const Driver* retired = the_driver.exchange(nullptr); retired != nullptr)
+        set_aside.store(retired);
+}
+
 void in_forked_child() {
     forked.store(true);
-    the_driver.store(nullptr);
+    retire_driver();
     state.store(DriverState::kNotLoaded);
 }
 
@@ -178,7 +186,7 @@ std::string remedy(CUresult result) {
 }
 
 DriverState unusable(const std::string& text) {
-    the_driver.store(nullptr);
+    retire_driver();
     set_problem(text);
     state.store(DriverState::kUnusable);
     return DriverState::kUnusable;

@@ -15,11 +15,42 @@ Registry& registry() {
     return *the_registry;
 }
 
-unsigned long long id_of(const Driver& driver, Context context) {
+constexpr std::size_t kCanaryBytes = 256;
+
+unsigned long long context_id(const Driver& driver, Context context) {
     unsigned long long id = 0;
     if (driver.context_get_id == nullptr || driver.context_get_id(context, &id) != CUDA_SUCCESS)
         return 0;
     return id;
+}
+
+// No two allocations of a process have the same id. 0 for what is no allocation.
+unsigned long long allocation_id(const Driver& driver, CUdeviceptr address) {
+    unsigned long long id = 0;
+    if (driver.pointer_get_attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address) != CUDA_SUCCESS)
+        return 0;
+    return id;
+}
+
+// In the context, which is current.
+Result make_token(const Driver& driver, Context context, Home::Token& token) {
+    const BesideCapture beside(driver);
+    CUdevice device = 0;
+    if (const CUresult result = driver.context_get_device(&device); result != CUDA_SUCCESS)
+        return result;
+    token.ordinal = device;
+    token.primary = is_primary(driver, context, device);
+    if (const CUresult result = driver.memory_allocate(&token.canary, kCanaryBytes); result == CUDA_SUCCESS)
+        token.id = allocation_id(driver, token.canary);
+    else if (result != CUDA_ERROR_OUT_OF_MEMORY)
+        return result;  // a context that was reset can be made current all the same
+    if (token.id == 0) {
+        if (token.canary != 0)
+            driver.memory_free(token.canary);
+        token.canary = 0;
+        token.id = context_id(driver, context);
+    }
+    return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -38,16 +69,12 @@ Result Home::of(Context context, std::shared_ptr<Home>& home) {
             return CUDA_SUCCESS;
         }
     const ContextScope scope(context);
-    CUdevice device = 0;
     if (scope.result() != CUDA_SUCCESS)
         return scope.result();
-    if (const CUresult result = d->context_get_device(&device); result != CUDA_SUCCESS)
+    Token token;
+    if (const Result result = make_token(*d, context, token); result != CUDA_SUCCESS)
         return result;
-    home = std::make_shared<Home>(context, device, is_primary(*d, context, device), id_of(*d, context));
-    if (!home->alive(*d)) {  // a primary context that was reset can be made current all the same
-        home.reset();
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    }
+    home = std::make_shared<Home>(context, token);
     std::erase_if(all.homes, [d](const auto& known) { return !known->alive(*d); });
     all.homes.push_back(home);
     return CUDA_SUCCESS;
@@ -64,24 +91,32 @@ void Home::close_all() noexcept {
         home->close();
 }
 
-Home::Home(Context context, int ordinal, bool primary, unsigned long long id)
-    : context_(context), ordinal_(ordinal), primary_(primary), id_(id) {
+Home::Home(Context context, const Token& token) : context_(context), token_(token) {
     // What is given back must find room without an allocation that could fail.
     idle_.reserve(kIdleLanes);
     busy_.reserve(kIdleLanes);
 }
 
-Home::~Home() { close(); }
+// What was in use when the pools were closed has been given back: the canary served to the last.
+Home::~Home() {
+    close();
+    const Driver* d = driver();
+    if (token_.canary != 0 && d != nullptr && alive(*d))
+        free_scratch(*d, {reinterpret_cast<void*>(token_.canary), kCanaryBytes, false});
+}
 
-// A context that was destroyed must not be touched. The handles of primary contexts stay valid, so their state and id can
-// be asked for; of other contexts the one question that is safe is cuCtxGetApiVersion, by which CUDA's own runtime finds
-// out. A new context at an old one's address differs in its id.
+// Of a destroyed context nothing may be touched, streams and events least of all: the driver follows such handles without
+// a check. A reset primary context even comes back under its old handle. An address may always be asked about, and the
+// canary's memory went with its context. Without a canary: the state of primary contexts, whose handles stay valid, and
+// for others cuCtxGetApiVersion, by which CUDA's own runtime finds out.
 bool Home::alive(const Driver& driver) const {
-    if (primary_) {
+    if (token_.canary != 0)
+        return allocation_id(driver, token_.canary) == token_.id;
+    if (token_.primary) {
         unsigned flags = 0;
         int active = 0;
         CUdevice device = 0;
-        if (driver.device_get(&device, ordinal_) != CUDA_SUCCESS ||
+        if (driver.device_get(&device, token_.ordinal) != CUDA_SUCCESS ||
             driver.primary_get_state(device, &flags, &active) != CUDA_SUCCESS || active == 0)
             return false;
     } else {
@@ -89,7 +124,7 @@ bool Home::alive(const Driver& driver) const {
         if (driver.context_get_api_version(context_, &version) != CUDA_SUCCESS)
             return false;
     }
-    return id_ == 0 || id_of(driver, context_) == id_;
+    return token_.id == 0 || context_id(driver, context_) == token_.id;
 }
 
 void Home::close() noexcept {

@@ -34,13 +34,20 @@ class Home {
     // Empties all homes and forgets them. What is still in use is freed when it is given back.
     static void close_all() noexcept;
 
-    Home(Context context, int ordinal, bool primary, unsigned long long id);
+    // Tells whether a context is still the one that it was.
+    struct Token {
+        CUdeviceptr canary = 0;       // a small allocation in it; 0 where there was no memory for one
+        unsigned long long id = 0;    // the allocation's; without one the context's, 0 before CUDA 12.0
+        int ordinal = 0;
+        bool primary = false;
+    };
+
+    Home(Context context, const Token& token);
     ~Home();
     Home(const Home&) = delete;
     Home& operator=(const Home&) = delete;
 
     Context context() const { return context_; }
-    // Is it still the context that it was?
     bool alive(const Driver& driver) const;
 
     Result take_lane(Handles& handles);
@@ -62,9 +69,7 @@ class Home {
     void free_scratch(const Driver& driver, const Block& block) const noexcept;
 
     const Context context_;
-    const int ordinal_;
-    const bool primary_;
-    const unsigned long long id_;  // 0 where the driver has no ids for contexts (before 12.0)
+    const Token token_;
 
     std::mutex mutex_;
     bool closed_ = false;
