@@ -1,2 +1,3 @@
 # Tests of the virtual GPUs.
+include tests/vgpu/cuda/local.mk
 include tests/vgpu/cudart/local.mk

@@ -1,0 +1,132 @@
+// Kernels: their CPU twins, their arguments, and what a kernel may touch.
+#include <cstring>
+
+#include "fixture.hpp"
+
+using vgpu::test::Gate;
+
+class Kernel : public vgpu::test::WithContext {
+  protected:
+    void SetUp() override {
+        WithContext::SetUp();
+        ASSERT_EQ(cuModuleLoadData(&module, kPtx), CUDA_SUCCESS);
+    }
+    CUfunction function(const char* name) {
+        CUfunction found = nullptr;
+        EXPECT_EQ(cuModuleGetFunction(&found, module, name), CUDA_SUCCESS);
+        return found;
+    }
+    static constexpr const char* kPtx =
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry scale(...)\n.visible .entry describe(...)\n"
+        ".visible .entry increment(...)\n.visible .entry twinless(...)\n";
+    CUmodule module = nullptr;
+};
+
+TEST_F(Kernel, A_launch_runs_the_twin_asynchronously_with_the_arguments_it_was_given) {
+    const CUdeviceptr x = allocate(400);
+    std::vector<float> values(100, 3.f);
+    ASSERT_EQ(cuMemcpyHtoD(x, values.data(), 400), CUDA_SUCCESS);
+    const CUstream work = stream(CU_STREAM_DEFAULT);
+    Gate gate;
+    gate.close_on(work);
+    {
+        CUdeviceptr pointer = x;
+        float factor = 2.f;
+        int n = 99;
+        void* arguments[] = {&pointer, &factor, &n};
+        ASSERT_EQ(cuLaunchKernel(function("scale"), 4, 1, 1, 32, 1, 1, 0, work, arguments, nullptr), CUDA_SUCCESS);
+        pointer = 0;  // the arguments are the caller's again
+        factor = 0.f;
+        n = 0;
+    }
+    gate.open = true;
+    ASSERT_EQ(cuStreamSynchronize(work), CUDA_SUCCESS);
+    std::fill(values.begin(), values.end() - 1, 6.f);
+    EXPECT_EQ(read<float>(x, 100), values);
+}
+
+TEST_F(Kernel, Packed_arguments_mean_the_same) {
+    const CUdeviceptr x = allocate(8);
+    const float values[] = {1.f, 2.f};
+    ASSERT_EQ(cuMemcpyHtoD(x, values, 8), CUDA_SUCCESS);
+    struct {
+        CUdeviceptr pointer;
+        float factor;
+        int n;
+    } packed{x, 5.f, 2};
+    std::size_t size = sizeof packed;
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+    ASSERT_EQ(cuLaunchKernel(function("scale"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra), CUDA_SUCCESS);
+    EXPECT_EQ(read<float>(x, 2), (std::vector<float>{5.f, 10.f}));
+    std::size_t offset = 0;
+    EXPECT_EQ(cuFuncGetParamInfo(function("scale"), 2, &offset, &size), CUDA_SUCCESS);
+    EXPECT_EQ(offset, 12u);
+    EXPECT_EQ(size, 4u);
+    EXPECT_EQ(cuFuncGetParamInfo(function("scale"), 3, &offset, &size), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Kernel, The_twin_learns_the_shape_and_reaches_a_peer_only_with_access) {
+    CUcontext other = nullptr;
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxPushCurrent(other), CUDA_SUCCESS);
+    CUdeviceptr there = allocate(4);
+    ASSERT_EQ(cuCtxPopCurrent(&other), CUDA_SUCCESS);
+    CUdeviceptr out = allocate(36);
+    void* arguments[] = {&out, &there};
+    const auto describe = [&] {
+        EXPECT_EQ(cuLaunchKernel(function("describe"), 7, 6, 5, 4, 3, 2, 100, nullptr, arguments, nullptr),
+                  CUDA_SUCCESS);
+        return read<unsigned>(out, 9);
+    };
+    EXPECT_EQ(describe(), (std::vector<unsigned>{7, 6, 5, 4, 3, 2, 100, 0, 0}));
+    ASSERT_EQ(cuCtxEnablePeerAccess(other, 0), CUDA_SUCCESS);
+    EXPECT_EQ(describe().back(), 1u);
+    EXPECT_EQ(cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+}
+
+TEST_F(Kernel, A_twin_without_sizes_is_waited_for) {
+    CUdeviceptr word = allocate(4);
+    ASSERT_EQ(cuMemsetD32(word, 41, 1), CUDA_SUCCESS);
+    void* arguments[] = {&word};
+    ASSERT_EQ(cuLaunchKernel(function("increment"), 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(cuStreamQuery(nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(read<int>(word, 1)[0], 42);
+}
+
+TEST_F(Kernel, Without_a_twin_or_with_a_bad_shape_nothing_is_launched) {
+    void* none[] = {nullptr};
+    EXPECT_EQ(cuLaunchKernel(function("twinless"), 1, 1, 1, 1, 1, 1, 0, nullptr, none, nullptr),
+              CUDA_ERROR_NO_BINARY_FOR_GPU);
+    EXPECT_EQ(cuLaunchKernel(function("scale"), 0, 1, 1, 1, 1, 1, 0, nullptr, none, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuLaunchKernel(function("scale"), 1, 1, 1, 1025, 1, 1, 0, nullptr, none, nullptr),
+              CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuLaunchKernel(function("scale"), 1, 1, 1, 1, 1, 1, 50000, nullptr, none, nullptr),
+              CUDA_ERROR_INVALID_VALUE);
+    CUfunction absent = nullptr;
+    EXPECT_EQ(cuModuleGetFunction(&absent, module, "absent"), CUDA_ERROR_NOT_FOUND);
+    CUmodule bad = nullptr;
+    EXPECT_EQ(cuModuleLoadData(&bad, "this is no device code"), CUDA_ERROR_INVALID_IMAGE);
+    EXPECT_EQ(cuModuleLoad(&bad, "/nowhere.cubin"), CUDA_ERROR_FILE_NOT_FOUND);
+    const CUfunction stale = function("scale");
+    ASSERT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+    EXPECT_EQ(cuLaunchKernel(stale, 1, 1, 1, 1, 1, 1, 0, nullptr, none, nullptr), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(Kernel, Libraries_hold_kernels_for_every_context) {
+    CUlibrary library = nullptr;
+    CUkernel kernel = nullptr;
+    CUfunction found = nullptr;
+    ASSERT_EQ(cuLibraryLoadData(&library, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuLibraryGetKernel(&kernel, library, "increment"), CUDA_SUCCESS);
+    ASSERT_EQ(cuKernelGetFunction(&found, kernel), CUDA_SUCCESS);
+    CUdeviceptr word = allocate(4);
+    ASSERT_EQ(cuMemsetD32(word, 1, 1), CUDA_SUCCESS);
+    void* arguments[] = {&word};
+    EXPECT_EQ(cuLaunchKernel(found, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(read<int>(word, 1)[0], 2);
+    const char* name = nullptr;
+    EXPECT_EQ(cuFuncGetName(&name, found), CUDA_SUCCESS);
+    EXPECT_STREQ(name, "increment");
+    EXPECT_EQ(cuLibraryUnload(library), CUDA_SUCCESS);
+}
