@@ -1,10 +1,18 @@
 // Random blocking collectives on buffers whose location is drawn for each rank and buffer, compared byte for byte with
 // the same call on host memory, which Open MPI carries. All ranks draw the same numbers, so each knows what the others
-// do. launch: -n 1 --gpus 1 -- --rounds 60 launch: -n 2 --gpus 2 -- --rounds 250 launch: -n 3 --gpus 3 -x VGPU_JITTER=7
-// -- --rounds 200 launch: -n 4 --gpus 4 -- --rounds 250 launch: -n 5 --gpus 5 -x VGPU_JITTER=11 -- --rounds 120 launch:
-// -n 4 --gpus 2 -- --rounds 120 launch: -n 3 --gpus 3 -x SWITCHYARD_NCCL=0 -- --rounds 80 launch: -n 2 --gpus 2 --
-// --rounds 150 --all-device launch: -n 2 --gpus 2 -x SWITCHYARD_AGREE=trust -- --rounds 150 --all-device test-timeout:
-// 240
+// do.
+// clang-format off
+// launch: -n 1 --gpus 1 -- --rounds 60
+// launch: -n 2 --gpus 2 -- --rounds 250
+// launch: -n 3 --gpus 3 -x VGPU_JITTER=7 -- --rounds 200
+// launch: -n 4 --gpus 4 -- --rounds 250
+// launch: -n 5 --gpus 5 -x VGPU_JITTER=11 -- --rounds 120
+// launch: -n 4 --gpus 2 -- --rounds 120
+// launch: -n 3 --gpus 3 -x SWITCHYARD_NCCL=0 -- --rounds 80
+// launch: -n 2 --gpus 2 -- --rounds 150 --all-device
+// launch: -n 2 --gpus 2 -x SWITCHYARD_AGREE=trust -- --rounds 150 --all-device
+// test-timeout: 240
+// clang-format on
 
 #include <mpi.h>
 

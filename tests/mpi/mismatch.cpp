@@ -1,5 +1,10 @@
 // Ranks whose collectives do not match get an MPI error on every rank that names both calls, never a hang; the
-// communicator works afterwards. launch: -n 2 --gpus 2 launch: -n 4 --gpus 4 test-timeout: 60
+// communicator works afterwards.
+// clang-format off
+// launch: -n 2 --gpus 2
+// launch: -n 4 --gpus 4
+// test-timeout: 60
+// clang-format on
 
 #include <mpi.h>
 
