@@ -1,7 +1,10 @@
 // MPI-IO on host and on device memory, with both of Open MPI's implementations. They call MPI inside MPI (Bcast,
-// Allreduce, Comm_dup, Barrier), through the symbols that Switchyard defines: those calls are theirs, not the
-// program's. launch: -n 2 --mca io ompio -- host launch: -n 3 --gpus 3 --mca io ompio -- device launch: -n 2 --mca io
-// ^ompio -- host launch: -n 3 --gpus 3 --mca io ^ompio -- device
+// Allreduce, Comm_dup, Barrier), by the symbols that Switchyard defines: those calls are theirs, not the program's.
+//
+// launch: -n 2 --mca io ompio -- host
+// launch: -n 3 --gpus 3 --mca io ompio -- device
+// launch: -n 2 --mca io ^ompio -- host
+// launch: -n 3 --gpus 3 --mca io ^ompio -- device
 #include <mpi.h>
 
 #include <cstdio>

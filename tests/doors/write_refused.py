@@ -16,7 +16,7 @@ BY_TYPE = {
     "MPI_Status *": "MPI_STATUS_IGNORE", "MPI_Offset": "0", "MPI_Count": "1", "MPI_Aint": "16",
     "const int[]": "f.counts", "const MPI_Aint[]": "f.offsets", "const MPI_Datatype[]": "f.types",
 }
-BY_NAME = {"root": "0", "dest": "f.peer", "source": "f.peer", "target_rank": "f.peer", "size": "16", "disp_unit": "4",
+BY_NAME = {"root": "f.rank", "dest": "f.peer", "source": "f.peer", "target_rank": "f.peer", "size": "16", "disp_unit": "4",
            "partitions": "2", "target_disp": "0", "displs": "f.displs", "sdispls": "f.displs", "rdispls": "f.displs"}
 
 
