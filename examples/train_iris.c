@@ -1,15 +1,17 @@
-/* Data-parallel training with gradients in device memory: a small neural network learns to tell three kinds of iris apart.
+/* Data-parallel training with gradients in device memory: a small neural network learns to tell three kinds of iris
+ * apart.
  *
- * Every rank has a share of the flowers and a copy of the parameters on its GPU. Each step adds the ranks' gradients with one MPI_Allreduce
- * on device memory: with 17539 parameters, 70 KB, large enough to travel over NCCL. The arithmetic between the MPI calls is done on the
- * host, so that the program needs no kernels and runs on virtual GPUs too; in a real program it would be kernels.
+ * Every rank has a share of the flowers and a copy of the parameters on its GPU. Each step adds the ranks' gradients
+ * with one MPI_Allreduce on device memory: with 17539 parameters, 70 KB, large enough to travel over NCCL. The
+ * arithmetic between the MPI calls is done on the host, so that the program needs no kernels and runs on virtual GPUs
+ * too; in a real program it would be kernels.
  *
  *   mpicc -O2 train_iris.c -o train_iris -I$CUDA_HOME/include -L$CUDA_HOME/lib64 -lcudart -lm
  *   switchyard run -n 4 -- ./train_iris iris.csv                       on real GPUs
  *   switchyard run --virtual-gpus 4 -n 4 -- ./train_iris iris.csv      without any
  *
- * Exit status 0: the network names at least 94 % of the flowers that it has never seen, and all ranks together have learned the same
- * as one process alone. Without a GPU everything is in host memory and the result is the same. */
+ * Exit status 0: the network names at least 94 % of the flowers that it has never seen, and all ranks together have
+ * learned the same as one process alone. Without a GPU everything is in host memory and the result is the same. */
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <mpi.h>
@@ -20,7 +22,7 @@
 #include <mpi-ext.h> /* MPIX_Query_cuda_support */
 #endif
 
-enum { FLOWERS = 150, INPUTS = 4, HIDDEN = 128, CLASSES = 3, STEPS = 150 };
+enum { FLOWERS = 150, TRAINING = 100, INPUTS = 4, HIDDEN = 128, CLASSES = 3, STEPS = 150 };
 
 /* The network's parameters as one array, so that one MPI call moves them all. */
 enum {
@@ -38,12 +40,12 @@ static float features[FLOWERS][INPUTS];
 static int species[FLOWERS];
 static int on_gpu;
 
-static void stop(const char *why) {
+static void stop(const char* why) {
     fprintf(stderr, "train_iris: %s\n", why);
     MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-static void check(cudaError_t status, const char *what) {
+static void check(cudaError_t status, const char* what) {
     if (status != cudaSuccess) {
         fprintf(stderr, "train_iris: %s: %s\n", what, cudaGetErrorString(status));
         MPI_Abort(MPI_COMM_WORLD, 2);
@@ -51,8 +53,8 @@ static void check(cudaError_t status, const char *what) {
 }
 
 /* Memory on the GPU where there is one, on the host otherwise. */
-static float *allocate(size_t count) {
-    void *memory = NULL;
+static float* allocate(size_t count) {
+    void* memory = NULL;
     if (on_gpu)
         check(cudaMalloc(&memory, count * sizeof(float)), "cudaMalloc");
     else if ((memory = malloc(count * sizeof(float))) == NULL)
@@ -60,14 +62,14 @@ static float *allocate(size_t count) {
     return memory;
 }
 
-static void release(float *memory) {
+static void release(float* memory) {
     if (on_gpu)
         check(cudaFree(memory), "cudaFree");
     else
         free(memory);
 }
 
-static void copy(float *to, const float *from, size_t count) {
+static void copy(float* to, const float* from, size_t count) {
     if (on_gpu)
         check(cudaMemcpy(to, from, count * sizeof(float), cudaMemcpyDefault), "cudaMemcpy");
     else
@@ -92,15 +94,20 @@ static void choose_gpu(void) {
 #endif
 }
 
-static void read_flowers(const char *path) {
-    static const char *names[CLASSES] = {"setosa", "versicolor", "virginica"};
+static int is_for_test(int flower) {
+    return flower % 3 == 0;
+}
+
+static void read_flowers(const char* path) {
+    static const char* names[CLASSES] = {"setosa", "versicolor", "virginica"};
     char line[256], name[32];
-    FILE *file = fopen(path, "r");
+    FILE* file = fopen(path, "r");
     if (file == NULL || fgets(line, sizeof line, file) == NULL)
         stop("cannot read the flowers; usage: train_iris iris.csv");
     for (int i = 0; i < FLOWERS; ++i) {
-        float *f = features[i];
-        if (fgets(line, sizeof line, file) == NULL || sscanf(line, "%f,%f,%f,%f,%31s", &f[0], &f[1], &f[2], &f[3], name) != 5)
+        float* f = features[i];
+        if (fgets(line, sizeof line, file) == NULL ||
+            sscanf(line, "%f,%f,%f,%f,%31s", &f[0], &f[1], &f[2], &f[3], name) != 5)
             stop("iris.csv is not as it should be");
         for (species[i] = 0; species[i] < CLASSES && strcmp(name, names[species[i]]) != 0;)
             ++species[i];
@@ -108,21 +115,22 @@ static void read_flowers(const char *path) {
             stop("an unknown species in iris.csv");
     }
     fclose(file);
-    for (int k = 0; k < INPUTS; ++k) { /* to mean 0 and variance 1 */
+    for (int k = 0; k < INPUTS; ++k) { /* to mean 0 and variance 1 of the flowers to learn from */
         double sum = 0, squares = 0;
-        for (int i = 0; i < FLOWERS; ++i)
-            sum += features[i][k];
-        for (int i = 0; i < FLOWERS; ++i)
-            squares += pow(features[i][k] - sum / FLOWERS, 2);
-        for (int i = 0; i < FLOWERS; ++i)
-            features[i][k] = (float)((features[i][k] - sum / FLOWERS) / sqrt(squares / FLOWERS));
+        for (int i = 0; i < FLOWERS; ++i) {
+            sum += is_for_test(i) ? 0 : features[i][k];
+        }
+        for (int i = 0; i < FLOWERS; ++i) {
+            squares += is_for_test(i) ? 0 : pow(features[i][k] - sum / TRAINING, 2);
+        }
+        for (int i = 0; i < FLOWERS; ++i) {
+            features[i][k] = (float)((features[i][k] - sum / TRAINING) / sqrt(squares / TRAINING));
+        }
     }
 }
 
-static int is_for_test(int flower) { return flower % 3 == 0; }
-
 /* y = W x + b, with W stored row by row of x. */
-static void layer(const float *w, const float *b, int in, int out, const float *x, float *y) {
+static void layer(const float* w, const float* b, int in, int out, const float* x, float* y) {
     memcpy(y, b, (size_t)out * sizeof(float));
     for (int i = 0; i < in; ++i)
         for (int o = 0; o < out; ++o)
@@ -130,7 +138,8 @@ static void layer(const float *w, const float *b, int in, int out, const float *
 }
 
 /* Adds to the gradients of W and b, and gives that of x, from that of y. */
-static void layer_back(const float *w, int in, int out, const float *x, const float *dy, float *dw, float *db, float *dx) {
+static void layer_back(const float* w, int in, int out, const float* x, const float* dy, float* dw, float* db,
+                       float* dx) {
     for (int o = 0; o < out; ++o)
         db[o] += dy[o];
     for (int i = 0; i < in; ++i) {
@@ -148,7 +157,7 @@ struct activations {
     float h1[HIDDEN], h2[HIDDEN], p[CLASSES];
 };
 
-static void forward(const float *net, int flower, struct activations *a) {
+static void forward(const float* net, int flower, struct activations* a) {
     float sum = 0;
     layer(net + W1, net + B1, INPUTS, HIDDEN, features[flower], a->h1);
     for (int i = 0; i < HIDDEN; ++i)
@@ -164,7 +173,7 @@ static void forward(const float *net, int flower, struct activations *a) {
 }
 
 /* The summed gradient over every `of`-th training flower, starting at the `share`-th. */
-static void gradient(const float *net, int share, int of, float *grad) {
+static void gradient(const float* net, int share, int of, float* grad) {
     float d2[HIDDEN], d1[HIDDEN];
     struct activations a;
     memset(grad, 0, PARAMETERS * sizeof(float));
@@ -179,12 +188,12 @@ static void gradient(const float *net, int share, int of, float *grad) {
     }
 }
 
-static void descend(float *net, const float *grad) {
+static void descend(float* net, const float* grad) {
     for (int i = 0; i < PARAMETERS; ++i)
-        net[i] -= learning_rate * grad[i] / (FLOWERS * 2 / 3);
+        net[i] -= learning_rate * grad[i] / TRAINING;
 }
 
-static void initialise(float *net) {
+static void initialise(float* net) {
     unsigned long long state = 1;
     for (int i = 0; i < PARAMETERS; ++i) { /* the same numbers everywhere; uniform, scaled to the layer's inputs */
         state = state * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -193,7 +202,7 @@ static void initialise(float *net) {
     }
 }
 
-static double accuracy(const float *net) {
+static double accuracy(const float* net) {
     struct activations a;
     int right = 0, all = 0;
     for (int i = 0; i < FLOWERS; ++i) {
@@ -209,7 +218,7 @@ static double accuracy(const float *net) {
 }
 
 /* What this example is about: MPI_Bcast and MPI_Allreduce on memory of the GPU. */
-static void train(float *net, int rank, int ranks) {
+static void train(float* net, int rank, int ranks) {
     static float host_grad[PARAMETERS];
     float *parameters = allocate(PARAMETERS), *grad = allocate(PARAMETERS);
     if (rank == 0)
@@ -233,7 +242,7 @@ static void train(float *net, int rank, int ranks) {
     release(grad);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     static float net[PARAMETERS], alone[PARAMETERS], grad[PARAMETERS];
     int rank, ranks, gpus, failed = 0;
     MPI_Init(&argc, &argv);
@@ -243,7 +252,9 @@ int main(int argc, char **argv) {
     MPI_Reduce(&on_gpu, &gpus, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0)
         printf("train_iris: %d rank%s, %s\n", ranks, ranks == 1 ? "" : "s",
-               gpus == ranks ? "device memory" : gpus == 0 ? "no GPU: host memory" : "device and host memory");
+               gpus == ranks ? "device memory"
+               : gpus == 0   ? "no GPU: host memory"
+                             : "device and host memory");
     read_flowers(argc > 1 ? argv[1] : "iris.csv");
     train(net, rank, ranks);
     if (rank == 0) {
@@ -256,8 +267,10 @@ int main(int argc, char **argv) {
         for (int i = 0; i < PARAMETERS; ++i)
             worst = fmaxf(worst, fabsf(net[i] - alone[i]));
         failed = accuracy(net) < 0.94 || !(worst < 1e-3f);
-        printf("train_iris: %.0f %% of the unseen flowers named rightly; largest difference to one process alone: %.1e\n%s\n",
-               100 * accuracy(net), worst, failed ? "FAILED" : "passed");
+        printf(
+            "train_iris: %.0f %% of the unseen flowers named rightly; largest difference to one process alone: "
+            "%.1e\n%s\n",
+            100 * accuracy(net), worst, failed ? "FAILED" : "passed");
     }
     MPI_Bcast(&failed, 1, MPI_INT, 0, MPI_COMM_WORLD);
     MPI_Finalize();

@@ -37,7 +37,7 @@ std::string as_json(const Told& told) {
     const Findings& found = told.found;
     Json all;
     all["switchyard"] = as_json(found.switchyard);
-    all["switchyard"]["version"] = PACKAGE_VERSION;
+    all["switchyard"]["command_version"] = PACKAGE_VERSION;
     all["switchyard"]["command"] = found.places.command.string();
     all["switchyard"]["virtual_gpus"] =
         found.places.virtual_gpus ? Json(found.places.virtual_gpus->string()) : Json(nullptr);

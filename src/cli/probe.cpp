@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "cli/launch.hpp"
+#include "config.h"
 #include "device/device.hpp"
 
 namespace swy::cli {
@@ -63,6 +64,8 @@ void probe_library(Findings& findings) {
         ours.version = fmt::format("{}.{}.{}", major, minor, patch);
     else
         ours.problem = "is no libswitchyard (it has no MPIX_Switchyard_version)";
+    if (ours.problem.empty() && ours.version != PACKAGE_VERSION)
+        ours.problem = "is of another version than this command, " PACKAGE_VERSION;
     // Not a door of ours: the name is found in libmpi, which libswitchyard needs.
     auto* describe = find<int(char*, int*)>(handle, "MPI_Get_library_version");
     if (describe == nullptr) {

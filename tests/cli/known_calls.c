@@ -1,5 +1,5 @@
-/* Makes calls whose number and sizes report.test knows by arithmetic, on device memory where there is a GPU. Each rank's device is its
- * rank modulo the number of devices, or 0 with the argument "share". */
+/* Makes calls whose number and sizes report.test knows by arithmetic, on device memory where there is a GPU. Each
+ * rank's device is its rank modulo the number of devices, or 0 with the argument "share". */
 #include <cuda_runtime_api.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@ static void check(cudaError_t status) {
     }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     int rank, devices = 0;
     static char host[LARGE];
-    void *device = NULL;
+    void* device = NULL;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     for (int i = 0; i < 7; ++i) /* host memory */
