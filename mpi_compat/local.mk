@@ -12,6 +12,8 @@ EXTRA_DIST += $(CALL_TABLE) $(GENERATOR) mpi_compat/calls/README.md
 
 GENERATED_DOORS = \
     mpi_compat/doors_collective.cpp \
+    mpi_compat/doors_communicators.cpp \
+    mpi_compat/doors_completion.cpp \
     mpi_compat/doors_file.cpp \
     mpi_compat/doors_neighborhood.cpp \
     mpi_compat/doors_nonblocking.cpp \
@@ -28,6 +30,7 @@ GENERATED_DOORS = \
     mpi_compat/doors_reduction.cpp \
     mpi_compat/doors_send_receive.cpp \
     mpi_compat/doors_startup.cpp \
+    mpi_compat/doors_topology.cpp \
     mpi_compat/doors_windows.cpp
 GENERATED = $(GENERATED_DOORS) mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
 
