@@ -61,18 +61,16 @@ std::string search_path(const std::string& first, const std::string& before) {
 Launch make_launch(const Wishes& wishes, const Environment& environment) {
     Launch launch;
     std::vector<std::string> options = wishes.mpirun_options;
-    std::vector<std::string>& words = launch.words;
+    std::vector<std::string> exports_of_ours;
     const auto exported = [&](const std::string& setting) {
-        words.emplace_back("-x");
-        words.push_back(setting);
+        exports_of_ours.emplace_back("-x");
+        exports_of_ours.push_back(setting);
     };
-    words.push_back(wishes.mpirun);
 
     std::string preloaded = value_of(environment, "LD_PRELOAD");
     take_exported(options, "LD_PRELOAD", preloaded);
     std::string path = value_of(environment, "LD_LIBRARY_PATH");
     const bool path_named = take_exported(options, "LD_LIBRARY_PATH", path);
-    words.insert(words.end(), options.begin(), options.end());
     exported("LD_PRELOAD=" + preload(preloaded, wishes.library));
 
     const bool is_virtual = !wishes.virtual_gpus.empty();
@@ -100,7 +98,15 @@ Launch make_launch(const Wishes& wishes, const Environment& environment) {
         if (ours && !given)
             exported(name);
     }
-    words.insert(words.end(), wishes.program.begin(), wishes.program.end());
+    std::vector<std::string>& words = launch.words;
+    words.push_back(wishes.mpirun);
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), exports_of_ours.begin(), exports_of_ours.end());
+    for (const std::string& word : wishes.program) {
+        words.push_back(word);
+        if (word == ":")  // another program of the same job; Open MPI 4.1 exports to each apart
+            words.insert(words.end(), exports_of_ours.begin(), exports_of_ours.end());
+    }
     return launch;
 }
 
