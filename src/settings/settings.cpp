@@ -370,9 +370,11 @@ std::string differs(const Values& mine, const Values& rank_zero) {
             continue;
         const std::string here = setting.print(mine);
         const std::string there = setting.print(rank_zero);
-        if (here != there)
-            text += (text.empty() ? "" : ", ") + std::string(setting.row.name) + " (" + here + " here, " + there +
-                    " on rank 0)";
+        if (here == there)
+            continue;
+        text += text.empty() ? "" : ", ";
+        text += setting.row.name;
+        text.append(" (").append(here).append(" here, ").append(there).append(" on rank 0)");
     }
     return text;
 }
