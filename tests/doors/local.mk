@@ -20,9 +20,9 @@ tests/doors/every/doors.o: mpi_compat/generated.stamp
 	    -c -o $@ tests/doors/every/all.cpp
 
 check_PROGRAMS += tests/doors/exchange_c tests/doors/exchange_c_relinked tests/doors/exchange_cxx \
-    tests/doors/exchange_cxx_relinked tests/doors/io
+    tests/doors/exchange_cxx_relinked tests/doors/io tests/doors/query
 TESTS += tests/doors/exchange_c tests/doors/exchange_c_relinked tests/doors/exchange_cxx \
-    tests/doors/exchange_cxx_relinked tests/doors/io
+    tests/doors/exchange_cxx_relinked tests/doors/io tests/doors/query
 device_memory_sources = tests/doors/device_memory.c tests/doors/device_memory.h
 tests_doors_exchange_c_SOURCES = tests/doors/exchange_c.c $(device_memory_sources)
 tests_doors_exchange_c_LDADD = $(MPI_TEST_LIBS)
@@ -36,6 +36,8 @@ tests_doors_exchange_cxx_relinked_LDADD = $(RELINKED_LIBS)
 tests_doors_exchange_cxx_relinked_LDFLAGS = $(RELINKED_LINK)
 tests_doors_io_SOURCES = tests/doors/io.cpp $(device_memory_sources)
 tests_doors_io_LDADD = $(MPI_TEST_LIBS)
+tests_doors_query_SOURCES = tests/doors/query.c $(device_memory_sources)
+tests_doors_query_LDADD = $(MPI_TEST_LIBS)
 
 # A program's C calls, and those that Open MPI makes for Fortran, which have other names.
 fortran_exchanges = tests/doors/exchange_mpi tests/doors/exchange_f08 tests/doors/exchange_mpifh
