@@ -36,7 +36,7 @@ std::uintptr_t reserve_addresses(std::size_t bytes, std::size_t alignment) {
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     const std::uintptr_t step = bytes + alignment + kLargePage;
     const std::uintptr_t hint = (g_next_hint.fetch_add(step) + alignment - 1) / alignment * alignment;
-    void* memory = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
+    void* memory = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE, kFlags, -1, 0);
     if (memory != MAP_FAILED && reinterpret_cast<std::uintptr_t>(memory) == hint) {
         widen(hint, hint + bytes);
         return hint;
