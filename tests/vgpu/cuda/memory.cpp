@@ -142,16 +142,18 @@ TEST_F(Memory, More_than_the_device_has_is_out_of_memory) {
     EXPECT_TRUE(ended.passed()) << ended.output;
 }
 
-// Takes 40 MiB and says so, then waits to be told to end.
+// Takes 40 MiB and says whether it could; once more for each "again" it is told.
 TEST_F(MemoryChild, DISABLED_holds_forty_megabytes) {
-    CUdeviceptr pointer = 0;
-    const CUresult result = cuMemAlloc(&pointer, 40u << 20);
-    std::size_t free = 0;
-    std::size_t total = 0;
-    ASSERT_EQ(cuMemGetInfo(&free, &total), CUDA_SUCCESS);
-    std::cout << "result " << result << "\nfree " << (free >> 20) << std::endl;
     std::string line;
-    std::getline(std::cin, line);
+    do {
+        CUdeviceptr pointer = 0;
+        const CUresult result = cuMemAlloc(&pointer, 40u << 20);
+        std::size_t free = 0;
+        std::size_t total = 0;
+        ASSERT_EQ(cuMemGetInfo(&free, &total), CUDA_SUCCESS);
+        std::cout << "result " << result << "\nfree " << (free >> 20) << std::endl;
+        std::getline(std::cin, line);
+    } while (line == "again");
 }
 
 TEST_F(Memory, The_limit_is_one_for_all_processes_on_a_device_and_the_dead_hold_nothing) {
@@ -166,13 +168,15 @@ TEST_F(Memory, The_limit_is_one_for_all_processes_on_a_device_and_the_dead_hold_
     EXPECT_EQ(second.await("free "), "24");
     first.kill(SIGKILL);
     first.finish();
+    second.tell("again");
+    EXPECT_EQ(second.await("result "), "0");
+    EXPECT_EQ(second.await("free "), "24");
+    second.kill(SIGKILL);
+    second.finish();
     Process third(holder, environment);
     EXPECT_EQ(third.await("result "), "0");
-    second.tell("end");
-    second.finish();
     third.tell("end");
     third.finish();
-    EXPECT_EQ(second.status, 0) << second.output;
     EXPECT_EQ(third.status, 0) << third.output;
 }
 
