@@ -79,4 +79,29 @@ uninstall-local:
 # End.
 
 # libnccl.so.2 (owner: nccl). Begin.
+noinst_LTLIBRARIES += src/vgpu/libvgpu_nccl.la
+src_vgpu_libvgpu_nccl_la_CPPFLAGS = $(VGPU_CPPFLAGS) $(NCCL_CPPFLAGS)
+src_vgpu_libvgpu_nccl_la_SOURCES = \
+    src/vgpu/nccl/algorithm.cpp src/vgpu/nccl/algorithm.hpp src/vgpu/nccl/api_collective.cpp \
+    src/vgpu/nccl/api_communicator.cpp src/vgpu/nccl/api_memory.cpp src/vgpu/nccl/api_query.cpp \
+    src/vgpu/nccl/bell.hpp src/vgpu/nccl/call.cpp src/vgpu/nccl/call.hpp src/vgpu/nccl/channel.hpp \
+    src/vgpu/nccl/communicator.cpp src/vgpu/nccl/communicator.hpp src/vgpu/nccl/deadlock.cpp \
+    src/vgpu/nccl/deadlock.hpp src/vgpu/nccl/debug.cpp src/vgpu/nccl/debug.hpp src/vgpu/nccl/device.cpp \
+    src/vgpu/nccl/device.hpp src/vgpu/nccl/entry.cpp src/vgpu/nccl/entry.hpp src/vgpu/nccl/exchange.hpp \
+    src/vgpu/nccl/executor.cpp src/vgpu/nccl/executor.hpp src/vgpu/nccl/family.cpp src/vgpu/nccl/family.hpp \
+    src/vgpu/nccl/gate.hpp src/vgpu/nccl/group.cpp src/vgpu/nccl/group.hpp src/vgpu/nccl/identity.cpp \
+    src/vgpu/nccl/identity.hpp src/vgpu/nccl/link.cpp src/vgpu/nccl/link.hpp src/vgpu/nccl/narrow_float.hpp \
+    src/vgpu/nccl/operation.cpp src/vgpu/nccl/operation.hpp src/vgpu/nccl/reducer.cpp src/vgpu/nccl/reducer.hpp \
+    src/vgpu/nccl/reduction.cpp src/vgpu/nccl/reduction.hpp src/vgpu/nccl/rendezvous.cpp \
+    src/vgpu/nccl/rendezvous.hpp src/vgpu/nccl/settings.cpp src/vgpu/nccl/settings.hpp src/vgpu/nccl/setup.cpp \
+    src/vgpu/nccl/setup.hpp src/vgpu/nccl/socket.cpp src/vgpu/nccl/socket.hpp src/vgpu/nccl/transport_shm.cpp \
+    src/vgpu/nccl/transport_shm.hpp src/vgpu/nccl/transport_tcp.cpp src/vgpu/nccl/transport_tcp.hpp
+vgpu_SCRIPTS += src/vgpu/lib/libnccl.so.2
+EXTRA_DIST += src/vgpu/nccl/libnccl.map
+CLEANFILES += src/vgpu/lib/libnccl.so.2
+# nodelete: threads of the library and operations on streams run this code to the end of the process.
+src/vgpu/lib/libnccl.so.2: src/vgpu/libvgpu_nccl.la src/vgpu/lib/libcuda.so.1 src/vgpu/nccl/libnccl.map
+	$(vgpu_lib) -Wl,-z,nodelete -Wl,--enable-new-dtags,-rpath,'$$ORIGIN' \
+	    -Wl,--version-script=$(top_srcdir)/src/vgpu/nccl/libnccl.map \
+	    -Wl,--whole-archive src/vgpu/.libs/libvgpu_nccl.a -Wl,--no-whole-archive src/vgpu/lib/libcuda.so.1
 # End.

@@ -1,0 +1,73 @@
+#include "vgpu/nccl/deadlock.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace vgpu::nccl {
+namespace {
+
+constexpr std::size_t kLongest = 64;  // hops
+
+}  // namespace
+
+std::string DeadlockSearch::Probe::pack() const {
+    std::string bytes(reinterpret_cast<const char*>(&run), sizeof run);
+    return bytes.append(reinterpret_cast<const char*>(hops.data()), hops.size() * sizeof(Hop));
+}
+
+DeadlockSearch::Probe DeadlockSearch::Probe::unpack(const std::string& bytes) {
+    Probe probe;
+    std::memcpy(&probe.run, bytes.data(), sizeof probe.run);
+    probe.hops.resize((bytes.size() - sizeof probe.run) / sizeof(Hop));
+    std::memcpy(static_cast<void*>(probe.hops.data()), bytes.data() + sizeof probe.run,
+                probe.hops.size() * sizeof(Hop));
+    return probe;
+}
+
+std::string DeadlockSearch::search() {
+    for (const std::string& bytes : std::exchange(probes_, {})) {
+        Probe probe = Probe::unpack(bytes);
+        if (probe.hops.empty() || !waited_for_by(probe.hops.back().rank))
+            continue;
+        const Hop& first = probe.hops.front();
+        if (first.rank == family_.self()) {
+            if (probe.run == run_)
+                return words(probe);
+        } else if (probe.hops.size() < kLongest && passed_.emplace(first.rank, probe.run).second) {
+            pass_on(std::move(probe));
+        }
+    }
+    passed_.clear();  // those who still wait ask again
+    pass_on({run_, {}});
+    return {};
+}
+
+// Whether the peer, which says that it waits for this rank, does so: its call has no answer here, or its payload is
+// stuck.
+bool DeadlockSearch::waited_for_by(int peer) const {
+    if (family_.link(peer)->unanswered() != nullptr)
+        return true;
+    return std::any_of(step_.exchanges.begin(), step_.exchanges.end(),
+                       [&](const Exchange& e) { return e.peer == peer && e.matched && !e.done(); });
+}
+
+void DeadlockSearch::pass_on(Probe probe) {
+    std::set<int> told;
+    for (const Exchange& exchange : step_.exchanges) {
+        if (exchange.done() || !told.insert(exchange.peer).second)
+            continue;
+        Probe next = probe;
+        next.hops.push_back({family_.self(), exchange.mine});
+        family_.link(exchange.peer)->send_message(Frame::Probe, next.pack());
+    }
+}
+
+std::string DeadlockSearch::words(const Probe& probe) {
+    std::string text = "these calls wait for each other: ";
+    for (std::size_t i = 0; i < probe.hops.size(); ++i)
+        text += (i == 0 ? "rank " : ", rank ") + std::to_string(probe.hops[i].call.rank) + " in " +
+                describe(probe.hops[i].call);
+    return text;
+}
+
+}  // namespace vgpu::nccl

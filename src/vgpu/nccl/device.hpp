@@ -1,0 +1,46 @@
+// The device that a communicator is on, through the public driver API: its context, and work on its streams.
+#pragma once
+
+#include <cstdint>
+
+#include <cuda.h>
+#include <nccl.h>
+
+namespace vgpu::nccl {
+
+// Makes a context current on this thread for a scope.
+class Current {
+  public:
+    explicit Current(CUcontext context) { pushed_ = context != nullptr && cuCtxPushCurrent(context) == CUDA_SUCCESS; }
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+    ~Current() {
+        CUcontext old = nullptr;
+        if (pushed_)
+            cuCtxPopCurrent(&old);
+    }
+
+  private:
+    bool pushed_ = false;
+};
+
+struct Device {
+    int ordinal = -1;
+    CUcontext context = nullptr;
+    std::uint64_t bus_id = 0;
+};
+
+// The device of the calling thread's current context; device 0's primary context where there is none, as the runtime
+// has it.
+ncclResult_t current_device(Device& device);
+// The device with this ordinal, by its primary context.
+ncclResult_t device_at(int ordinal, Device& device);
+int device_count();
+
+// ncclUnhandledCudaError with a warning that has the driver's words, or ncclSuccess.
+ncclResult_t checked(CUresult result, const char* call);
+
+// Whether the pointer is memory that a kernel on the device may use; `what` names the argument in the warning.
+ncclResult_t check_pointer(const void* pointer, const Device& device, const char* call, const char* what);
+
+}  // namespace vgpu::nccl

@@ -1,0 +1,276 @@
+#include "vgpu/nccl/operation.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "vgpu/nccl/debug.hpp"
+#include "vgpu/nccl/executor.hpp"
+#include "vgpu/private.h"
+
+namespace vgpu::nccl {
+namespace {
+
+void log(const Task& task, const char* phase) {
+    const Call& call = task.call;
+    char text[256];
+    const int length = std::snprintf(
+        text, sizeof text,
+        "\"serial\": %llu, \"count\": %llu, \"bytes\": %llu, \"type\": \"%s\", \"stream\": \"0x%llx\"",
+        static_cast<unsigned long long>(call.serial), static_cast<unsigned long long>(call.count),
+        static_cast<unsigned long long>(call.count * size_of(static_cast<ncclDataType_t>(call.type))),
+        type_name(call.type), static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(task.stream)));
+    std::string more(text, static_cast<std::size_t>(length));
+    if (reduces(call.kind))
+        more += std::string(", \"reduction\": \"") + op_name(call.op) + "\"";
+    if (rooted(call.kind) || point_to_point(call.kind))
+        more += std::string(point_to_point(call.kind) ? ", \"peer\": " : ", \"root\": ") + std::to_string(call.root);
+    task.communicator->log(name_of(call.kind), phase, more);
+}
+
+bool own(const Task& task) {
+    return point_to_point(task.call.kind) && task.call.root == task.communicator->rank;
+}
+
+// Everything of one communicator in one group.
+class Launch {
+  public:
+    explicit Launch(std::vector<Task> tasks) : tasks_(std::move(tasks)), communicator_(tasks_.front().communicator) {}
+
+    // `accepted`: the stream owns this object from then on, which may be gone already.
+    ncclResult_t enqueue(bool& accepted);
+
+  private:
+    static void CUDA_CB run_on_stream(void* launch);
+    void run();
+    Outcome run_tasks();
+    Outcome run_collective(const Task& task);
+    Outcome run_transfers(const std::vector<const Task*>& transfers);
+    bool resolve(const Task& task, Buffers& buffers);
+    bool resolve_scalar(const Task& task, Scalar& scalar);
+    bool refuse(const Task& task, const char* what, const void* address, std::size_t bytes);
+    std::vector<CUstream> streams() const;
+    static ncclResult_t join(const std::vector<CUstream>& streams, bool before);
+
+    std::vector<Task> tasks_;
+    CommunicatorPtr communicator_;
+    std::uint64_t ticket_ = 0;
+};
+
+std::vector<CUstream> Launch::streams() const {
+    std::vector<CUstream> all;
+    for (const Task& task : tasks_)
+        if (std::find(all.begin(), all.end(), task.stream) == all.end())
+            all.push_back(task.stream);
+    return all;
+}
+
+// The first stream carries the operation; it waits for the others before, and they for it afterwards.
+ncclResult_t Launch::join(const std::vector<CUstream>& streams, bool before) {
+    CUevent event = nullptr;
+    ncclResult_t result =
+        streams.size() > 1 ? checked(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate") : ncclSuccess;
+    if (!before && event != nullptr && result == ncclSuccess)
+        result = checked(cuEventRecord(event, streams[0]), "cuEventRecord");
+    for (std::size_t i = 1; i < streams.size() && result == ncclSuccess; ++i) {
+        if (before)
+            result = checked(cuEventRecord(event, streams[i]), "cuEventRecord");
+        if (result == ncclSuccess)
+            result = checked(cuStreamWaitEvent(before ? streams[0] : streams[i], event, 0), "cuStreamWaitEvent");
+    }
+    if (event != nullptr)
+        cuEventDestroy(event);
+    return result;
+}
+
+ncclResult_t Launch::enqueue(bool& accepted) {
+    const CommunicatorPtr communicator = communicator_;
+    const Current current(communicator->device.context);
+    const std::vector<CUstream> all = streams();
+    for (const CUstream stream : all) {
+        CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+        const ncclResult_t result = checked(cuStreamIsCapturing(stream, &capture), "cuStreamIsCapturing");
+        if (result != ncclSuccess)
+            return result;
+        if (capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+            warn("operations cannot be captured into a graph on virtual GPUs");
+            return ncclInvalidUsage;
+        }
+    }
+    Gate& gate = communicator->family->gate();
+    const std::lock_guard guard(gate.launching());
+    ncclResult_t result = join(all, true);
+    if (result != ncclSuccess)
+        return result;
+    ticket_ = gate.next_ticket();
+    for (Task& task : tasks_) {
+        task.call.serial = communicator->next_serial();
+        log(task, "launch");
+    }
+    communicator->operation_launched();
+    result = checked(cuLaunchHostFunc(all[0], &Launch::run_on_stream, this), "cuLaunchHostFunc");
+    if (result != ncclSuccess) {
+        communicator->operation_ended();
+        return result;
+    }
+    gate.take_ticket();
+    accepted = true;
+    return join(all, false);
+}
+
+void Launch::run_on_stream(void* launch) {
+    const std::unique_ptr<Launch> self(static_cast<Launch*>(launch));
+    set_debug_device(self->communicator_->device.ordinal);
+    self->run();
+    self->communicator_->operation_ended();
+}
+
+void Launch::run() {
+    Gate& gate = communicator_->family->gate();
+    if (!gate.enter(ticket_))
+        return;
+    const Outcome outcome = run_tasks();
+    if (outcome == Outcome::Failed)
+        communicator_->fail(communicator_->family->error());
+    gate.leave();
+}
+
+Outcome Launch::run_tasks() {
+    Family& family = *communicator_->family;
+    if (family.halted())
+        return Outcome::Halted;
+    if (family.ended())
+        return Outcome::Failed;
+    std::vector<const Task*> transfers;
+    for (const Task& task : tasks_)
+        if (task.hang) {
+            log(task, "start");
+            return wait_for_halt(family);
+        }
+    for (const Task& task : tasks_) {
+        if (point_to_point(task.call.kind)) {
+            transfers.push_back(&task);
+            continue;
+        }
+        const Outcome outcome = run_collective(task);
+        if (outcome != Outcome::Done)
+            return outcome;
+    }
+    return transfers.empty() ? Outcome::Done : run_transfers(transfers);
+}
+
+Outcome Launch::run_collective(const Task& task) {
+    log(task, "start");
+    Buffers buffers;
+    Reduction how;
+    Scalar scalar;
+    if (!resolve(task, buffers) || !resolve_scalar(task, scalar))
+        return Outcome::Failed;
+    if (reduces(task.call.kind))
+        how = reduction(static_cast<ncclDataType_t>(task.call.type), task.call.op, communicator_->ranks, scalar.bytes);
+    Step step;
+    lay_out(step, task.call, communicator_->place(), buffers, how);
+    const Outcome outcome = execute(*communicator_->family, step);
+    if (outcome == Outcome::Done)
+        log(task, "end");
+    return outcome;
+}
+
+Outcome Launch::run_transfers(const std::vector<const Task*>& transfers) {
+    Step step;
+    std::vector<Buffers> own_sends;
+    std::size_t received = 0;
+    for (const Task* task : transfers) {
+        log(*task, "start");
+        Buffers buffers;
+        if (!resolve(*task, buffers))
+            return Outcome::Failed;
+        if (!own(*task))
+            lay_out_transfer(step, task->call, communicator_->place(), buffers);
+        else if (task->call.kind == Kind::Send)
+            own_sends.push_back(buffers);
+    }
+    for (const Task* task : transfers) {
+        if (!own(*task) || task->call.kind != Kind::Recv)
+            continue;
+        Buffers buffers;
+        resolve(*task, buffers);
+        const std::size_t bytes = extent_of(task->call, communicator_->place()).recv;
+        if (bytes > 0)
+            std::memmove(buffers.recv, own_sends[received].send, bytes);
+        ++received;
+    }
+    const Outcome outcome = execute(*communicator_->family, step);
+    if (outcome == Outcome::Done)
+        for (const Task* task : transfers)
+            log(*task, "end");
+    return outcome;
+}
+
+bool Launch::resolve(const Task& task, Buffers& buffers) {
+    const Extent extent = extent_of(task.call, communicator_->place());
+    const auto alias = [](const void* address, std::size_t bytes) {
+        return bytes == 0 ? nullptr
+                          : static_cast<std::byte*>(vgpu_alias(reinterpret_cast<unsigned long long>(address), bytes));
+    };
+    buffers.send = alias(task.send, extent.send);
+    buffers.recv = alias(task.recv, extent.recv);
+    if (buffers.send == nullptr && extent.send > 0)
+        return refuse(task, "sendbuff", task.send, extent.send);
+    if (buffers.recv == nullptr && extent.recv > 0)
+        return refuse(task, "recvbuff", task.recv, extent.recv);
+    return true;
+}
+
+bool Launch::resolve_scalar(const Task& task, Scalar& scalar) {
+    scalar = task.op.scalar;
+    if (task.call.op != kPreMulSum || task.op.device_scalar == nullptr)
+        return true;
+    const std::size_t bytes = size_of(static_cast<ncclDataType_t>(task.call.type));
+    const void* alias = vgpu_alias(reinterpret_cast<unsigned long long>(task.op.device_scalar), bytes);
+    if (alias == nullptr)
+        return refuse(task, "the operator's scalar", task.op.device_scalar, bytes);
+    std::memcpy(scalar.bytes, alias, bytes);
+    return true;
+}
+
+// A GPU would report an illegal address.
+bool Launch::refuse(const Task& task, const char* what, const void* address, std::size_t bytes) {
+    char text[400];
+    std::snprintf(text, sizeof text,
+                  "rank %d: illegal address in %s: %s, %zu bytes at %p, is not memory that the device can use",
+                  communicator_->rank, describe(task.call).c_str(), what, bytes, address);
+    report(text);
+    warn("%s", text);
+    communicator_->family->fail(ncclUnhandledCudaError, true);
+    return false;
+}
+
+}  // namespace
+
+ncclResult_t check_own_transfers(const std::vector<Task>& tasks) {
+    std::vector<std::size_t> sends;
+    std::vector<std::size_t> receives;
+    for (const Task& task : tasks)
+        if (own(task))
+            (task.call.kind == Kind::Send ? sends : receives)
+                .push_back(task.call.count * size_of(static_cast<ncclDataType_t>(task.call.type)));
+    if (sends == receives)
+        return ncclSuccess;
+    warn("%s", sends.size() == receives.size()  ? "Send to self and its recv have different sizes"
+               : sends.size() > receives.size() ? "Trying to send to self without a matching recv"
+                                                : "Trying to recv to self without a matching send");
+    return ncclInvalidUsage;
+}
+
+ncclResult_t launch(std::vector<Task> tasks) {
+    auto operation = std::make_unique<Launch>(std::move(tasks));
+    Launch* const raw = operation.release();
+    bool owned_by_stream = false;
+    const ncclResult_t result = raw->enqueue(owned_by_stream);
+    if (!owned_by_stream)
+        delete raw;
+    return result;
+}
+
+}  // namespace vgpu::nccl

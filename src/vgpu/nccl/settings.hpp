@@ -1,0 +1,19 @@
+// The variables that the virtual NCCL reads, once, at first use.
+#pragma once
+
+#include <cstddef>
+
+namespace vgpu::nccl {
+
+struct Settings {
+    bool strict = false;     // VGPU_STRICT=1: what would hang or corrupt is named and becomes an error
+    std::size_t buffer = 0;  // VGPU_NCCL_BUFFER: bytes to one peer that a send may leave behind without its receive
+    int version = 0;         // VGPU_NCCL_VERSION=2.18 ... : the version to be, as ncclGetVersion has it
+    bool multi_rank_gpu =
+        false;  // NCCL_MULTI_RANK_GPU_ENABLE=1: two ranks may share a device (NCCL has it from 2.30 on)
+    bool check_pointers = false;  // NCCL_CHECK_POINTERS=1
+};
+
+const Settings& settings();
+
+}  // namespace vgpu::nccl
