@@ -10,7 +10,9 @@ namespace {
 constexpr int kRemembered = 64;
 std::array<std::atomic<Context>, kRemembered> primary_handles{};
 
-bool remembers(int ordinal) { return ordinal >= 0 && ordinal < kRemembered; }
+bool remembers(int ordinal) {
+    return ordinal >= 0 && ordinal < kRemembered;
+}
 
 bool primary_is_active(const Driver& driver, CUdevice device) {
     unsigned flags = 0;

@@ -1,9 +1,10 @@
 // The CUDA driver as the rest of Switchyard sees it: where memory lives, copies, streams, events, pinned memory.
-// The only folder that includes cuda.h. Everything here works in a process without a driver, and no function makes a context on a device
-// on which the program has none. The caller's current context is as before when a function returns.
+// The only folder that includes cuda.h. Everything here works in a process without a driver, and no function makes a
+// context on a device on which the program has none. The caller's current context is as before when a function returns.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,7 +19,7 @@ namespace swy::device {
 using Context = CUctx_st*;
 using StreamHandle = CUstream_st*;  // is NCCL's cudaStream_t
 
-// --- state of the driver in this process ------------------------------------------------------------------------------------------------
+// --- state of the driver in this process ------------------------------------------------------------------------------
 
 enum class DriverState : std::uint8_t {
     kNotLoaded,  // nobody has loaded libcuda.so.1 into this process: no device memory can exist here
@@ -27,43 +28,63 @@ enum class DriverState : std::uint8_t {
 };
 DriverState driver_state();
 
-// Binds the driver (libcuda.so.1) that the program has loaded into this process, if it has; true when there is a usable one. Called by the
-// gate when libraries were loaded; cheap, takes no lock of ours. Loads nothing and never calls cuInit.
+// Binds the driver (libcuda.so.1) that the program has loaded into this process, if it has; true when there is a usable
+// one. Called by the gate when libraries were loaded; cheap, takes no lock of ours. Loads nothing and never calls
+// cuInit.
 bool adopt_loaded_driver();
 
-// Loads libcuda.so.1 when nobody has (for `switchyard info` and diagnosis only) and initialises it, which nothing else here does. Returns the
-// state. A driver without a device is kUnusable, driver_problem() says so.
+// Loads libcuda.so.1 when nobody has (for `switchyard info` and diagnosis only) and initialises it, which nothing else
+// here does. Returns the state. A driver without a device is kUnusable, driver_problem() says so.
 DriverState load_driver();
 std::string driver_problem();  // "" or what is wrong and what to do
 std::string driver_text();     // "CUDA 13.0, /path/of/libcuda.so.1"; "" without a usable driver
 
-// Whether this node seems to have a GPU driver, without loading any CUDA library: libcuda.so.1 already loaded, or on LD_LIBRARY_PATH (virtual
-// GPUs), or a driver's device files present. A hint that is only used to decide whether the job agrees on routes.
+// Whether this node seems to have a GPU driver, without loading any CUDA library: libcuda.so.1 already loaded, or on
+// LD_LIBRARY_PATH (virtual GPUs), or a driver's device files present. A hint that is only used to decide whether the
+// job agrees on routes.
 bool node_has_driver();
 
-// --- location ---------------------------------------------------------------------------------------------------------------------------
+// --- location ---------------------------------------------------------------------------------------------------------
 
 enum class Kind : std::uint8_t { kHost, kPinned, kManaged, kDevice };
 
 struct Location {
     Kind kind = Kind::kHost;
-    int ordinal = -1;            // device ordinal in this process, for kManaged and kDevice
-    Context context = nullptr;   // the context the memory belongs to; the device's primary one where the driver names none (VMM, pools)
-    bool primary = true;         // context is the device's primary one (NCCL needs that)
-    std::uintptr_t begin = 0;    // the allocation, [begin, end), where the driver knows it
+    int ordinal = -1;           // device ordinal in this process, for kManaged and kDevice
+    Context context = nullptr;  // the context the memory belongs to; the device's primary one where the driver names
+                                // none (VMM, pools)
+    bool primary = true;        // context is the device's primary one (NCCL needs that)
+    std::uintptr_t begin = 0;   // the allocation, [begin, end), where the driver knows it
     std::uintptr_t end = 0;
 
     // Must MPI be kept from this memory? Managed memory counts: it is treated as device memory throughout.
     bool on_device() const { return kind >= Kind::kManaged; }
 };
 
-// The quick question for host buffers: one call into the driver (a second one for pinned memory). False without driver, before cuInit, for NULL,
-// host, pinned and freed memory. Where the driver answers no more (the program's context died of an error), memory counts as the host's if and
-// only if the host can read it.
-bool on_device(const void* address);
+// The quick question for host buffers: one call into the driver (a second one for pinned memory). False without driver,
+// before cuInit, for NULL, host, pinned and freed memory. Where the driver answers no more (the program's context died
+// of an error), memory counts as the host's if and only if the host can read it.
+inline bool on_device(const void* address);
 
-// The full answer. `context` is null where the memory has none and the program has no context on its device. Interior pointers and one byte past a range's start are inside it; one past the end belongs to whatever lies there.
+// The full answer. `context` is null where the memory has none and the program has no context on its device. Interior
+// pointers and one byte past a range's start are inside it; one past the end belongs to whatever lies there.
 Location locate(const void* address);
+
+// How on_device() asks, without cuda.h: cuPointerGetAttribute while a driver is usable, else null.
+using PointerQuery = int (*)(void* value, int attribute, unsigned long long address);
+extern std::atomic<PointerQuery> pointer_query;
+inline constexpr int kMemoryType = 2;    // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+inline constexpr int kInvalidValue = 1;  // CUDA_ERROR_INVALID_VALUE: memory that CUDA does not know
+bool is_device_answer(int result, unsigned type, const void* address);
+
+inline bool on_device(const void* address) {
+    const PointerQuery query = pointer_query.load(std::memory_order_acquire);
+    if (query == nullptr)
+        return false;
+    unsigned type = 0;
+    const int result = query(&type, kMemoryType, reinterpret_cast<std::uintptr_t>(address));
+    return result != kInvalidValue && is_device_answer(result, type, address);
+}
 
 struct Identity {  // of a GPU, comparable between processes and hosts
     std::array<std::uint8_t, 16> uuid{};
@@ -73,7 +94,7 @@ bool identify(int ordinal, Identity& identity);
 std::string device_name(int ordinal);
 int device_count();  // 0 without driver
 
-// --- contexts, streams, events, copies --------------------------------------------------------------------------------------------------
+// --- contexts, streams, events, copies -----------------------------------------------------------------------------
 // Failures are values: 0 is success, anything else a CUresult; describe() gives "CUDA_ERROR_X: text".
 
 using Result = int;
@@ -98,9 +119,10 @@ enum class Sync : std::uint8_t { kNone, kLegacy, kDevice };
 
 class Home;  // what the pools hold in one context (home.hpp)
 
-// A non-blocking stream and an event of one context, from a pool. All work of ours is asynchronous on such a lane, completion is polled. As many
-// lanes exist as operations are under way (two operations on one stream could wait for each other); kIdleLanes are kept when they are done.
-// May be moved between threads, not used by two at once. None of its functions disturbs a stream capture of the program's.
+// A non-blocking stream and an event of one context, from a pool. All work of ours is asynchronous on such a lane,
+// completion is polled. As many lanes exist as operations are under way (two operations on one stream could wait for
+// each other); kIdleLanes are kept when they are done. May be moved between threads, not used by two at once. None of
+// its functions disturbs a stream capture of the program's.
 inline constexpr int kIdleLanes = 16;  // per context
 class Lane {
   public:
@@ -119,14 +141,18 @@ class Lane {
     bool alive() const;
 
     // Later work here runs after what the program queued before this call.
-    // kLegacy: on the context's legacy default stream and on all streams that synchronise with it (all but those made with
-    //   CU_STREAM_NON_BLOCKING). Nothing is waited for while one of them is being captured: what is captured has not run.
-    // kDevice: on any stream of the context. Blocks in cuCtxSynchronize, so work of ours on that device must not wait for this process.
+    // kLegacy: on the context's legacy default stream and on all streams that synchronise with it (all but those made
+    // with
+    //   CU_STREAM_NON_BLOCKING). Nothing is waited for while one of them is being captured: what is captured has not
+    //   run.
+    // kDevice: on any stream of the context. Blocks in cuCtxSynchronize, so work of ours on that device must not wait
+    // for this process.
     Result wait_for_program(Sync sync);
-    Result copy(void* to, const void* from, std::size_t bytes);            // any kinds of memory; unified addressing
-    Result copy_2d(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width, std::size_t rows);
-    Result record();                                                       // marks the end of what has been queued
-    Result query(bool& done);                                              // since the last record(); never blocks
+    Result copy(void* to, const void* from, std::size_t bytes);  // any kinds of memory; unified addressing
+    Result copy_2d(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                   std::size_t rows);
+    Result record();           // marks the end of what has been queued
+    Result query(bool& done);  // since the last record(); never blocks
 
   private:
     void give_back() noexcept;
@@ -137,9 +163,10 @@ class Lane {
     CUevent_st* event_ = nullptr;
 };
 
-// Page-locked host memory. At most settings::Values::pinned_pool bytes per context are page-locked, idle and in use together. Where that is
-// exhausted or pinning fails the memory is pageable: copies then still are right, only slower, and may block. It stays valid memory when its
-// context is destroyed. Must not be given back before the copies on it are done: declare it before the lane that copies.
+// Page-locked host memory. At most settings::Values::pinned_pool bytes per context are page-locked, idle and in use
+// together. Where that is exhausted or pinning fails the memory is pageable: copies then still are right, only slower,
+// and may block. It stays valid memory when its context is destroyed. Must not be given back before the copies on it
+// are done: declare it before the lane that copies.
 class Pinned {
   public:
     Pinned() = default;

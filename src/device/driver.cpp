@@ -14,6 +14,7 @@
 namespace swy::device {
 
 std::atomic<const Driver*> the_driver{nullptr};
+std::atomic<PointerQuery> pointer_query{nullptr};
 
 namespace {
 
@@ -48,10 +49,9 @@ struct Entry {
 };
 
 constexpr Entry kEntries[] = {
-#define SWY_ENTRY(member, function, version, exported, need)                                              \
-    {#function, version, exported, Need::need, [](Driver& driver, void* address) {                        \
-         driver.member = reinterpret_cast<decltype(driver.member)>(address);                              \
-     }},
+#define SWY_ENTRY(member, function, version, exported, need) \
+    {#function, version, exported, Need::need,               \
+     [](Driver& driver, void* address) { driver.member = reinterpret_cast<decltype(driver.member)>(address); }},
 #include "device/entry_points.def"
 #undef SWY_ENTRY
 };
@@ -108,8 +108,9 @@ std::unique_ptr<const Driver> bind(void* library, std::string& trouble) {
     if (missing.empty())
         return made;
     trouble = fmt::format(
-        "{} is loaded as the CUDA driver but has no {}{}: device memory cannot be recognised. Switchyard needs the driver "
-        "of CUDA 11.0 or newer (nvidia-smi shows its version); look for another library of this name in LD_LIBRARY_PATH",
+        "{} is loaded as the CUDA driver but has no {}{}: device memory cannot be recognised. Switchyard needs the "
+        "driver of CUDA 11.0 or newer (nvidia-smi shows its version); look for another library of this name in "
+        "LD_LIBRARY_PATH",
         made->file, missing.front(), missing.size() > 1 ? fmt::format(" and {} more", missing.size() - 1) : "");
     return nullptr;
 }
@@ -118,6 +119,7 @@ std::unique_ptr<const Driver> bind(void* library, std::string& trouble) {
 std::atomic<const Driver*> set_aside{nullptr};
 
 void retire_driver() {
+    pointer_query.store(nullptr);
     if (const Driver* retired = the_driver.exchange(nullptr); retired != nullptr)
         set_aside.store(retired);
 }
@@ -141,6 +143,10 @@ bool publish(void* library) {
     }
     static const int registered = pthread_atfork(nullptr, nullptr, in_forked_child);
     static_cast<void>(registered);
+    // First the query: who sees the driver must find it answering. Two threads store the same address. The driver's
+    // enumerations are ints to the caller (cuda.h declares them without a fixed type, which is unsigned int on every
+    // platform that CUDA has).
+    pointer_query.store(reinterpret_cast<PointerQuery>(made->pointer_get_attribute));
     const Driver* none = nullptr;
     if (the_driver.compare_exchange_strong(none, made.get()))
         static_cast<void>(made.release());  // for the life of the process, and the library stays with it
@@ -160,10 +166,10 @@ std::string version_of(const Driver& driver) {
 
 std::string no_device_text() {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    const std::string chosen = visible != nullptr ? fmt::format("CUDA_VISIBLE_DEVICES is \"{}\": unset it or name devices "
-                                                                "that nvidia-smi -L lists. ",
-                                                                visible)
-                                                  : "";
+    std::string chosen;
+    if (visible != nullptr)
+        chosen = fmt::format(
+            "CUDA_VISIBLE_DEVICES is \"{}\": unset it or name devices that nvidia-smi -L lists. ", visible);
     return chosen + "In a container, start it with access to GPUs; with virtual GPUs, set VGPU_COUNT to 1 or more";
 }
 
@@ -174,8 +180,8 @@ std::string remedy(CUresult result) {
         case CUDA_ERROR_STUB_LIBRARY:
             return "this is the toolkit's stub for linking: take its folder out of LD_LIBRARY_PATH";
         case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
-            return "the driver's library and its kernel module are of different versions: restart the node or reload the "
-                   "module, and take CUDA compatibility folders out of LD_LIBRARY_PATH";
+            return "the driver's library and its kernel module are of different versions: restart the node or reload "
+                   "the module, and take CUDA compatibility folders out of LD_LIBRARY_PATH";
         case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
             return "take CUDA compatibility folders out of LD_LIBRARY_PATH";
         case CUDA_ERROR_SYSTEM_NOT_READY:
@@ -194,7 +200,9 @@ DriverState unusable(const std::string& text) {
 
 }  // namespace
 
-DriverState driver_state() { return state.load(std::memory_order_acquire); }
+DriverState driver_state() {
+    return state.load(std::memory_order_acquire);
+}
 
 std::string driver_problem() {
     const std::scoped_lock lock(problem().mutex);
@@ -221,9 +229,10 @@ DriverState load_driver() {
         void* library = dlopen(kLibrary, RTLD_LAZY | RTLD_LOCAL);
         if (library == nullptr) {
             const char* reason = dlerror();
-            set_problem(fmt::format("no CUDA driver: {}. A GPU's driver package brings {}; the virtual GPUs' is found with "
-                                    "LD_LIBRARY_PATH=PREFIX/lib/switchyard/vgpu",
-                                    reason != nullptr ? reason : kLibrary, kLibrary));
+            set_problem(
+                fmt::format("no CUDA driver: {}. A GPU's driver package brings {}; the virtual GPUs' is found with "
+                            "LD_LIBRARY_PATH=PREFIX/lib/switchyard/vgpu",
+                            reason != nullptr ? reason : kLibrary, kLibrary));
             return DriverState::kNotLoaded;
         }
         publish(library);

@@ -22,7 +22,9 @@ struct Driver {
 // Null while no driver is loaded or it is unusable, and for ever in a process made by fork(): the driver's state does
 // not survive one, and MPI may not be called there.
 extern std::atomic<const Driver*> the_driver;
-inline const Driver* driver() { return the_driver.load(std::memory_order_acquire); }
+inline const Driver* driver() {
+    return the_driver.load(std::memory_order_acquire);
+}
 
 // The primary context of a device when the program has one there, else null. Makes none.
 Context primary_context(const Driver& driver, int ordinal);

@@ -105,10 +105,10 @@ Home::~Home() {
         free_scratch(*d, {reinterpret_cast<void*>(token_.canary), kCanaryBytes, false});
 }
 
-// Of a destroyed context nothing may be touched, streams and events least of all: the driver follows such handles without
-// a check. A reset primary context even comes back under its old handle. An address may always be asked about, and the
-// canary's memory went with its context. Without a canary: the state of primary contexts, whose handles stay valid, and
-// for others cuCtxGetApiVersion, by which CUDA's own runtime finds out.
+// Of a destroyed context nothing may be touched, streams and events least of all: the driver follows such handles
+// without a check. A reset primary context even comes back under its old handle. An address may always be asked about,
+// and the canary's memory went with its context. Without a canary: the state of primary contexts, whose handles stay
+// valid, and for others cuCtxGetApiVersion, by which CUDA's own runtime finds out.
 bool Home::alive(const Driver& driver) const {
     if (token_.canary != 0)
         return allocation_id(driver, token_.canary) == token_.id;

@@ -1,6 +1,7 @@
-// What the pools hold in one context. Lanes, pinned memory and scratch memory are handed out and taken back here; inside
-// src/device alone. A home outlives its context: what a destroyed or reset context took with it is forgotten, without a
-// call that names it (the driver does not check such handles). One lock per home, never held while a call may block.
+// What the pools hold in one context. Lanes, pinned memory and scratch memory are handed out and taken back here;
+// inside src/device alone. A home outlives its context: what a destroyed or reset context took with it is forgotten,
+// without a call that names it (the driver does not check such handles). One lock per home, never held while a call may
+// block.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +37,8 @@ class Home {
 
     // Tells whether a context is still the one that it was.
     struct Token {
-        CUdeviceptr canary = 0;       // a small allocation in it; 0 where there was no memory for one
-        unsigned long long id = 0;    // the allocation's; without one the context's, 0 before CUDA 12.0
+        CUdeviceptr canary = 0;     // a small allocation in it; 0 where there was no memory for one
+        unsigned long long id = 0;  // the allocation's; without one the context's, 0 before CUDA 12.0
         int ordinal = 0;
         bool primary = false;
     };
@@ -74,11 +75,11 @@ class Home {
     std::mutex mutex_;
     bool closed_ = false;
     std::vector<Handles> idle_;
-    std::vector<Handles> busy_;    // given back with work under way
-    std::vector<Block> pinned_;    // idle, the longest first
-    std::vector<Block> waiting_;   // pinned memory that work on a busy lane may still touch
-    std::vector<Block> scratch_;   // idle
-    std::size_t locked_bytes_ = 0; // page-locked, idle and in use
+    std::vector<Handles> busy_;     // given back with work under way
+    std::vector<Block> pinned_;     // idle, the longest first
+    std::vector<Block> waiting_;    // pinned memory that work on a busy lane may still touch
+    std::vector<Block> scratch_;    // idle
+    std::size_t locked_bytes_ = 0;  // page-locked, idle and in use
 };
 
 }  // namespace swy::device

@@ -6,7 +6,9 @@
 namespace swy::device {
 namespace {
 
-CUdeviceptr pointer(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
+CUdeviceptr pointer(const void* address) {
+    return reinterpret_cast<CUdeviceptr>(address);
+}
 
 // A call made with a lane's context current and without harm to captures.
 template <typename Use>
@@ -32,7 +34,9 @@ Result wait_for_legacy_stream(const Driver& driver, StreamHandle stream, CUevent
 }
 
 // One side of a copy in two dimensions. Pageable memory is named as host memory: as "unified" it need not be accepted.
-bool is_host(const void* address) { return !on_device(address); }
+bool is_host(const void* address) {
+    return !on_device(address);
+}
 
 CUresult copy_rows(const Driver& driver, const CUDA_MEMCPY2D& shape, StreamHandle stream, void* to, const void* from) {
     for (std::size_t row = 0; row < shape.Height; ++row) {
@@ -62,7 +66,9 @@ Result Lane::acquire(Context context, Lane& lane) {
     return CUDA_SUCCESS;
 }
 
-Lane::~Lane() { give_back(); }
+Lane::~Lane() {
+    give_back();
+}
 
 Lane::Lane(Lane&& other) noexcept
     : home_(std::move(other.home_)),
@@ -126,7 +132,8 @@ Result Lane::copy_2d(void* to, std::size_t to_pitch, const void* from, std::size
     shape.WidthInBytes = width;
     shape.Height = rows;
     return with(context_, [&](const Driver& driver) -> Result {
-        // Pitches beyond the device's limit, and some within one device that cuMemAllocPitch did not choose, are refused.
+        // Pitches beyond the device's limit, and some within one device that cuMemAllocPitch did not choose, are
+        // refused.
         const CUresult result = driver.memcpy_2d_async(&shape, stream_);
         return result == CUDA_ERROR_INVALID_VALUE ? copy_rows(driver, shape, stream_, to, from) : result;
     });
@@ -147,6 +154,8 @@ Result Lane::query(bool& done) {
     return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
 }
 
-void release_pools() { Home::close_all(); }
+void release_pools() {
+    Home::close_all();
+}
 
 }  // namespace swy::device

@@ -32,7 +32,7 @@ class Dynamic {
     }
 
   private:
-    const ElfW(Dyn)* entries_ = nullptr;
+    const ElfW(Dyn) * entries_ = nullptr;
     std::uintptr_t strings_ = 0;
 };
 
@@ -43,7 +43,9 @@ int walk(Use use) {
         &use);
 }
 
-std::string_view file_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view file_part(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+}
 
 }  // namespace
 

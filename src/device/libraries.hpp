@@ -1,5 +1,5 @@
-// The shared libraries of this process, as the dynamic linker lists them. Libraries in namespaces of their own (dlmopen)
-// are not seen: nothing in them can share memory handles with the program's MPI calls. Loads nothing.
+// The shared libraries of this process, as the dynamic linker lists them. Libraries in namespaces of their own
+// (dlmopen) are not seen: nothing in them can share memory handles with the program's MPI calls. Loads nothing.
 #pragma once
 
 #include <cstdint>

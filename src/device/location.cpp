@@ -36,7 +36,9 @@ bool unanswered_is_device(CUresult result, const void* address) {
     }
 }
 
-CUdeviceptr pointer(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
+CUdeviceptr pointer(const void* address) {
+    return reinterpret_cast<CUdeviceptr>(address);
+}
 
 struct Attributes {
     CUmemorytype type{};  // 0: not the driver's memory
@@ -108,18 +110,18 @@ void choose_context(const Driver& driver, Location& location) {
 
 }  // namespace
 
-bool on_device(const void* address) {
+static_assert(kMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && kInvalidValue == CUDA_ERROR_INVALID_VALUE);
+
+bool is_device_answer(int result, unsigned type, const void* address) {
     const Driver* d = driver();
     if (d == nullptr || address == nullptr)
         return false;
-    CUmemorytype type{};
-    const CUresult result = d->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer(address));
-    if (result == CUDA_ERROR_INVALID_VALUE) [[likely]]
+    if (result == CUDA_ERROR_NOT_INITIALIZED) [[likely]]
         return false;
     if (result != CUDA_SUCCESS)
-        return unanswered_is_device(result, address);
+        return unanswered_is_device(static_cast<CUresult>(result), address);
     if (type != CU_MEMORYTYPE_HOST)
-        return type != CUmemorytype{};
+        return type != 0;
     unsigned managed = 0;
     return d->pointer_get_attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, pointer(address)) == CUDA_SUCCESS &&
            managed != 0;

@@ -1,5 +1,5 @@
-// Staging memory. It is the system's memory, page-locked by cuMemHostRegister, not the driver's (cuMemHostAlloc): when the
-// program destroys its context it becomes pageable, and stays.
+// Staging memory. It is the system's memory, page-locked by cuMemHostRegister, not the driver's (cuMemHostAlloc): when
+// the program destroys its context it becomes pageable, and stays.
 #include <sys/mman.h>
 
 #include <bit>
@@ -30,7 +30,9 @@ Block map_block(std::size_t bytes) {
     return data == MAP_FAILED ? Block{} : Block{data, bytes, false};
 }
 
-void unmap_block(const Block& block) noexcept { munmap(block.data, block.capacity); }
+void unmap_block(const Block& block) noexcept {
+    munmap(block.data, block.capacity);
+}
 
 // Makes room for `bytes` more of page-locked memory, by giving up idle blocks where that helps. Under the lock.
 bool Home::reserve_pinned(std::size_t bytes, std::vector<Block>& evicted) {
@@ -112,7 +114,8 @@ void Home::give_pinned(const Block& block) noexcept {
     const bool live = d != nullptr && alive(*d);
     {
         const std::scoped_lock lock(mutex_);
-        if (live && !closed_) try {
+        if (live && !closed_)
+            try {
                 (busy_.empty() ? pinned_ : waiting_).push_back(block);
                 return;
             } catch (...) {  // no memory for the list: the block goes
@@ -132,8 +135,8 @@ void Home::free_pinned(const Driver& driver, const Block& block) const noexcept 
         const ContextScope scope(context_);
         result = driver.host_unregister(block.data);
     }
-    // Memory that the driver still takes for locked must keep its address: a later mapping there would be copied from and
-    // to the old pages.
+    // Memory that the driver still takes for locked must keep its address: a later mapping there would be copied from
+    // and to the old pages.
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED ||
         result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_DEINITIALIZED)
         unmap_block(block);
@@ -159,7 +162,9 @@ Result Pinned::acquire(Context context, std::size_t bytes, Pinned& pinned) {
     return CUDA_SUCCESS;
 }
 
-Pinned::~Pinned() { give_back(); }
+Pinned::~Pinned() {
+    give_back();
+}
 
 Pinned::Pinned(Pinned&& other) noexcept
     : home_(std::move(other.home_)),

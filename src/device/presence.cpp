@@ -11,8 +11,8 @@
 namespace swy::device {
 
 bool driver_files_under(const std::string& root) {
-    for (const char* path : {"/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/nvhost-gpu", "/dev/nvhost-ctrl-gpu",
-                             "/dev/dxg"})
+    for (const char* path :
+         {"/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/nvhost-gpu", "/dev/nvhost-ctrl-gpu", "/dev/dxg"})
         if (access((root + path).c_str(), F_OK) == 0)
             return true;
     glob_t found{};

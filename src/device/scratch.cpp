@@ -53,7 +53,8 @@ void Home::give_scratch(const Block& block) noexcept {
         return;
     {
         const std::scoped_lock lock(mutex_);
-        if (!closed_ && scratch_.size() < kKept) try {
+        if (!closed_ && scratch_.size() < kKept)
+            try {
                 scratch_.push_back(block);
                 return;
             } catch (...) {  // no memory for the list: the block goes
@@ -82,7 +83,9 @@ Result Scratch::acquire(Context context, std::size_t bytes, Scratch& scratch) {
     return CUDA_SUCCESS;
 }
 
-Scratch::~Scratch() { give_back(); }
+Scratch::~Scratch() {
+    give_back();
+}
 
 Scratch::Scratch(Scratch&& other) noexcept
     : home_(std::move(other.home_)),

@@ -23,21 +23,28 @@ enum class Access : std::uint8_t {
 // remote group on an intercommunicator (MPI 4.0 section 6.2.2: the counts and displacements of vector forms have one
 // entry a rank).
 enum class Shape : std::uint8_t {
-    kOne,          // count elements of type at address
-    kRanks,        // ranks x count elements of type, one block after the other
-    kRanksLocal,   // the same with the own group's ranks, on an intercommunicator too (MPI_Reduce_scatter_block)
-    kRanksVector,  // block r: counts[r] elements of type at address + displs[r] * extent(type)
-    kRanksBytes,   // block r: counts[r] elements of types[r] at address + displs[r] bytes (MPI_Alltoallw)
-    kRanksSum,     // sum of counts[0..ranks) elements of type, own group (the send buffer of MPI_Reduce_scatter)
-    kRanksOwn,     // counts[own rank] elements of type (the receive buffer of MPI_Reduce_scatter)
-    kSources,  // as kRanks, with the in-neighbours of the process topology for ranks; kSources... are receive buffers,
+    // Those whose data begins where the address points, when the type is a predefined one: the order matters to
+    // begins_at_address().
+    kOne,         // count elements of type at address
+    kRanks,       // ranks x count elements of type, one block after the other
+    kRanksLocal,  // the same with the own group's ranks, on an intercommunicator too (MPI_Reduce_scatter_block)
+    kRanksSum,    // sum of counts[0..ranks) elements of type, own group (the send buffer of MPI_Reduce_scatter)
+    kRanksOwn,    // counts[own rank] elements of type (the receive buffer of MPI_Reduce_scatter)
+    kSources,     // as kRanks, with the in-neighbours of the process topology for ranks: receive buffers
+    kTargets,     // the same with the out-neighbours: send buffers
+    // Those for which displacements must be looked at.
+    kRanksVector,    // block r: counts[r] elements of type at address + displs[r] * extent(type)
+    kRanksBytes,     // block r: counts[r] elements of types[r] at address + displs[r] bytes (MPI_Alltoallw)
     kSourcesVector,  // as kRanksVector
     kSourcesBytes,   // as kRanksBytes, with offsets (MPI_Aint) for displs (MPI_Neighbor_alltoallw)
-    kTargets,        // the same with the out-neighbours: send buffers
     kTargetsVector,
     kTargetsBytes,
     kAddress,  // an address whose length the call does not say (MPI_Win_create's is count bytes: kOne with MPI_BYTE)
 };
+
+constexpr bool begins_at_address(Shape shape) {
+    return shape <= Shape::kTargets;
+}
 
 // When the operand is significant at all (MPI 4.0 chapter 6, "significant only at root").
 enum class At : std::uint8_t { kAll, kRoot, kNotRoot };
@@ -84,8 +91,8 @@ struct Call {
 };
 
 // The real MPI function behind a call, given the operands to use in place of the program's (same number, same order;
-// only address, count and type are looked at, and count and type only where the call has arguments of its own for that
-// operand). Does not own what it refers to.
+// only address, count, type, types, displs and offsets are looked at, and all but the address only where the call has
+// arguments of its own for that operand). Does not own what it refers to.
 class Real {
   public:
     template <typename F>

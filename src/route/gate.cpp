@@ -1,11 +1,12 @@
-// How a driver that is loaded in mid-life is noticed for the price of two loads a call: the dynamic linker appends a new
-// library to its list, so a last library that has a successor tells. Reading its entry is safe only while it is loaded.
+// How a driver that is loaded in mid-life is noticed for the price of two loads a call: the dynamic linker appends a
+// new library to its list, so a last library that has a successor tells. Reading its entry is safe only while it is
+// loaded.
 //
-// A reference of ours (RTLD_NODELETE even more) would keep it loaded, but on a library that the program closes it would be
-// seen: one that is rebuilt, closed and opened again under its name would stay the old one. So entries are only read of
-// libraries that the program cannot unload: those it was started with, and those that MPI loaded in MPI_Init, which are
-// held by a reference until MPI_Finalize. When the program has loaded something after them, or when the last library is
-// neither, each call asks the dynamic linker's count of loads instead, which takes some tens of nanoseconds.
+// A reference of ours (RTLD_NODELETE even more) would keep it loaded, but on a library that the program closes it would
+// be seen: one that is rebuilt, closed and opened again under its name would stay the old one. So entries are only read
+// of libraries that the program cannot unload: those it was started with, and those that MPI loaded in MPI_Init, which
+// are held by a reference until MPI_Finalize. When the program has loaded something after them, or when the last
+// library is neither, each call asks the dynamic linker's count of loads instead, which takes some tens of nanoseconds.
 #include "route/gate.hpp"
 
 #include <dlfcn.h>
@@ -26,7 +27,7 @@ namespace {
 
 using device::Library;
 
-constinit link_map quiet{};                  // has no successor: nothing to look for
+constinit link_map quiet{};  // has no successor: nothing to look for
 constinit link_map restless{.l_addr = 0, .l_name = nullptr, .l_ld = nullptr, .l_next = &quiet, .l_prev = nullptr};
 
 std::atomic<unsigned long long> seen_loads{0};
@@ -38,7 +39,9 @@ std::set<std::uintptr_t>& before_mpi() {
     return *bases;
 }
 
-std::string_view file_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view file_part(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+}
 
 // The names by which a library can be needed or preloaded.
 bool answers_to(const Library& library, std::string_view name) {

@@ -21,8 +21,8 @@ extern std::atomic<const link_map*> last_seen;
 // Returns !open.
 bool refresh();
 
-// Remembers which libraries are there before MPI's own start loads its plugins. Without this call the watch is right but
-// may cost more.
+// Remembers which libraries are there before MPI's own start loads its plugins. Without this call the watch is right
+// but may cost more.
 void before_init();
 
 // Starts to look, at the end of MPI_Init; adopts a driver that is loaded already.

@@ -1,9 +1,14 @@
 // Facts of the job that all its ranks share since MPI_Init. lifecycle.cpp sets them, the router reads them.
 #pragma once
 
+#include <cstddef>
+
 namespace swy::route {
 
 // Some node of MPI_COMM_WORLD has a GPU driver: collectives above the threshold agree on their route.
 extern bool job_agrees;
+
+// SWITCHYARD_NCCL_THRESHOLD of the job's first rank.
+extern std::size_t threshold;
 
 }  // namespace swy::route

@@ -102,6 +102,7 @@ int after_init() {
     if (const int rc = comm::start(); rc != MPI_SUCCESS)
         return rc;
     job_agrees = gpus;
+    threshold = values.nccl_threshold;
     gate::watch();
     report::enabled = values.report != settings::ReportTo::kOff;
     if (gpus || report::enabled)

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "carrier/staged/staged.hpp"
-#include "datatype/element.hpp"
 #include "datatype/layout.hpp"
+#include "datatype/quick.hpp"
 #include "device/device.hpp"
 #include "real.hpp"
-#include "settings/settings.hpp"
+#include "route/job.hpp"
 
 namespace swy::route {
 namespace {
@@ -26,23 +26,6 @@ std::size_t blocks_bytes(const Operand& operand, int ranks) {
     }
 }
 
-// Is the first byte of the operand's data, where it has data, the one it points to? For what is not, layouts must be
-// asked.
-bool begins_at_address(const Operand& operand) {
-    switch (operand.shape) {
-        case Shape::kOne:
-        case Shape::kRanks:
-        case Shape::kRanksLocal:
-        case Shape::kRanksSum:
-        case Shape::kRanksOwn:
-        case Shape::kSources:
-        case Shape::kTargets:
-            return datatype::element_of(operand.type).bytes != 0;
-        default:
-            return operand.shape == Shape::kAddress;
-    }
-}
-
 int ranks_of(const Call& call) {
     int ranks = 0;
     if (call.owner.kind == Owner::Kind::kComm && call.owner.comm != MPI_COMM_NULL)
@@ -52,13 +35,20 @@ int ranks_of(const Call& call) {
 
 }  // namespace
 
+bool plainly_on_host(const Call& call) {
+    for (const Operand& operand : call.operands)
+        if (device::on_device(operand.address) || !begins_at_address(operand.shape) ||
+            datatype::predefined_size(operand.type) == 0)
+            return false;
+    return true;
+}
+
 Presence on_device(const Call& call) {
-    if (device::driver_state() != device::DriverState::kLoaded)
-        return Presence::kNothing;
     Presence found = Presence::kNothing;
     for (const Operand& operand : call.operands) {
         const bool address = device::on_device(operand.address);
-        if (!address && begins_at_address(operand)) [[likely]]
+        const bool plain = begins_at_address(operand.shape) && datatype::predefined_size(operand.type) != 0;
+        if (!address && (plain || operand.shape == Shape::kAddress))
             continue;
         if (carrier::staged::touches_device(call, operand))
             return Presence::kData;
@@ -82,8 +72,13 @@ std::size_t message_bytes(const Call& call) {
     return blocks_bytes({.count = call.operands.back().count, .type = call.operands.back().type}, 1);
 }
 
+bool plainly_under_threshold(const Call& call) {
+    const Operand& last = call.operands.back();
+    return last.shape == Shape::kOne && last.count >= 0 &&
+           static_cast<std::size_t>(last.count) * datatype::predefined_size(last.type) < threshold;
+}
+
 bool under_threshold(const Call& call) {
-    const std::size_t threshold = settings::values().nccl_threshold;
     const std::size_t message = message_bytes(call);
     if (message == 0 || message >= threshold)
         return message == 0;

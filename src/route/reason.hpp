@@ -1,4 +1,5 @@
-// Carriers and the reasons for choosing them: the vocabulary of routes. The report, the trace and error texts print these words.
+// Carriers and the reasons for choosing them: the vocabulary of routes. The report, the trace and error texts print
+// these words.
 #pragma once
 
 #include <cstdint>
@@ -9,34 +10,36 @@ namespace swy {
 enum class Carrier : std::uint8_t { kHost, kNccl, kStaged, kPeer };
 inline constexpr int kCarriers = 4;
 
-// Why a call took its carrier. One row here is one row in reason.cpp's table of words and remedies. Where ranks disagree the largest value
-// wins (the agreement takes the maximum), so the order is the order of what a person should hear first.
+// Why a call took its carrier. One row here is one row in reason.cpp's table of words and remedies. Where ranks
+// disagree the largest value wins (the agreement takes the maximum), so the order is the order of what a person should
+// hear first.
 enum class Reason : std::uint8_t {
-    kNone,               // the carrier is the one its buffers ask for
-    kSmall,              // under the threshold: no agreement, staged is the lowest latency
-    kMixed,              // some ranks passed device memory, some host memory
-    kOneRank,            // a communicator of one process
-    kIntercomm,          // intercommunicator
-    kForeign,            // the communicator joins jobs that were started apart
-    kInsideMpi,          // called by MPI itself, or from a callback of the program's inside MPI
-    kNotBuilt,           // no NCCL route for this call in this version
-    kDatatype,           // NCCL has no such datatype
-    kOperator,           // NCCL has no such operator (for this datatype)
-    kDerivedType,        // not contiguous
-    kSeveralDevices,     // one rank's buffers are on several devices
-    kForeignContext,     // memory of a context that is not the device's primary one
-    kDuplicateGpu,       // two ranks of the communicator use one GPU
-    kNcclOff,            // SWITCHYARD_NCCL=0
-    kNoNccl,             // libnccl.so.2 is not to be had on some rank
-    kOldNccl,            // libnccl.so.2 is older than 2.18
-    kNcclFailed,         // NCCL returned an error when the communicator was made
-    kNoMemory,           // a resource that the route needs could not be had
+    kNone,            // the carrier is the one its buffers ask for
+    kSmall,           // under the threshold: no agreement, staged is the lowest latency
+    kMixed,           // some ranks passed device memory, some host memory
+    kOneRank,         // a communicator of one process
+    kIntercomm,       // intercommunicator
+    kForeign,         // the communicator joins jobs that were started apart
+    kInsideMpi,       // called by MPI itself, or from a callback of the program's inside MPI
+    kNotBuilt,        // no NCCL route for this call in this version
+    kDatatype,        // NCCL has no such datatype
+    kOperator,        // NCCL has no such operator (for this datatype)
+    kDerivedType,     // not contiguous
+    kSeveralDevices,  // one rank's buffers are on several devices
+    kForeignContext,  // memory of a context that is not the device's primary one
+    kDuplicateGpu,    // two ranks of the communicator use one GPU
+    kNcclOff,         // SWITCHYARD_NCCL=0
+    kNoNccl,          // libnccl.so.2 is not to be had on some rank
+    kOldNccl,         // libnccl.so.2 is older than 2.18
+    kNcclFailed,      // NCCL returned an error when the communicator was made
+    kNoMemory,        // a resource that the route needs could not be had
 };
 inline constexpr int kReasons = static_cast<int>(Reason::kNoMemory) + 1;
 
-std::string_view name(Carrier carrier);  // "host", "nccl", "staged", "peer"
-std::string_view name(Reason reason);    // a short identifier, as in the JSON report: "mixed", "duplicate-gpu"
-std::string_view explain(Reason reason); // why, as a clause for a person: "two ranks of the communicator use one GPU"
-std::string_view remedy(Reason reason);  // what to do about it, as a sentence; "" where there is nothing to do or nothing to gain
+std::string_view name(Carrier carrier);   // "host", "nccl", "staged", "peer"
+std::string_view name(Reason reason);     // a short identifier, as in the JSON report: "mixed", "duplicate-gpu"
+std::string_view explain(Reason reason);  // why, as a clause for a person: "two ranks of the communicator use one GPU"
+std::string_view remedy(
+    Reason reason);  // what to do about it, as a sentence; "" where there is nothing to do or nothing to gain
 
 }  // namespace swy
