@@ -19,7 +19,7 @@ namespace swy::device {
 using Context = CUctx_st*;
 using StreamHandle = CUstream_st*;  // is NCCL's cudaStream_t
 
-// --- state of the driver in this process ------------------------------------------------------------------------------
+// State of the driver in this process.
 
 enum class DriverState : std::uint8_t {
     kNotLoaded,  // nobody has loaded libcuda.so.1 into this process: no device memory can exist here
@@ -44,7 +44,7 @@ std::string driver_text();     // "CUDA 13.0, /path/of/libcuda.so.1"; "" without
 // job agrees on routes.
 bool node_has_driver();
 
-// --- location ---------------------------------------------------------------------------------------------------------
+// Location.
 
 enum class Kind : std::uint8_t { kHost, kPinned, kManaged, kDevice };
 
@@ -94,7 +94,7 @@ bool identify(int ordinal, Identity& identity);
 std::string device_name(int ordinal);
 int device_count();  // 0 without driver
 
-// --- contexts, streams, events, copies -----------------------------------------------------------------------------
+// Contexts, streams, events, copies.
 // Failures are values: 0 is success, anything else a CUresult; describe() gives "CUDA_ERROR_X: text".
 
 using Result = int;

@@ -168,8 +168,8 @@ std::string no_device_text() {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
     std::string chosen;
     if (visible != nullptr)
-        chosen = fmt::format(
-            "CUDA_VISIBLE_DEVICES is \"{}\": unset it or name devices that nvidia-smi -L lists. ", visible);
+        chosen =
+            fmt::format("CUDA_VISIBLE_DEVICES is \"{}\": unset it or name devices that nvidia-smi -L lists. ", visible);
     return chosen + "In a container, start it with access to GPUs; with virtual GPUs, set VGPU_COUNT to 1 or more";
 }
 

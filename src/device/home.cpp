@@ -153,7 +153,7 @@ void Home::close() noexcept {
             free_scratch(*d, block);
 }
 
-// --- lanes ----------------------------------------------------------------------------------------------------------
+// Lanes.
 
 // Takes back what the lanes that were given back too early have finished. Under the lock.
 void Home::reap(const Driver& driver) {

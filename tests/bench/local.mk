@@ -10,3 +10,12 @@ EXTRA_DIST += tests/bench/instructions.test tests/bench/host_path.py
 bench: all $(check_PROGRAMS)
 	$(PYTHON3) $(srcdir)/tests/bench/host_path.py $(abs_builddir)
 	SWY_BUILDDIR=$(abs_builddir) $(PYTHON3) $(srcdir)/tests/bench/instructions.test
+	SWY_BUILDDIR=$(abs_builddir) $(PYTHON3) $(srcdir)/tests/bench/locate.test
+
+# What it costs to ask where a host buffer lives.
+check_PROGRAMS += tests/bench/locate
+tests_bench_locate_SOURCES = tests/bench/locate.cpp
+tests_bench_locate_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_bench_locate_LDADD = libswy.la $(MPI_LIBS) $(HWLOC_LIBS) -ldl
+TESTS += tests/bench/locate.test
+EXTRA_DIST += tests/bench/locate.test

@@ -105,19 +105,33 @@ API CUresult cuInit(unsigned) {
     state.initialised = state.init == CUDA_SUCCESS;
     return state.init;
 }
-API CUresult cuDriverGetVersion(int* version) { return *version = 12040, CUDA_SUCCESS; }
-API CUresult cuGetErrorName(CUresult, const char** text) { return *text = "CUDA_ERROR_FAKED", CUDA_SUCCESS; }
-API CUresult cuGetErrorString(CUresult, const char** text) { return *text = "as the test asked", CUDA_SUCCESS; }
+API CUresult cuDriverGetVersion(int* version) {
+    return *version = 12040, CUDA_SUCCESS;
+}
+API CUresult cuGetErrorName(CUresult, const char** text) {
+    return *text = "CUDA_ERROR_FAKED", CUDA_SUCCESS;
+}
+API CUresult cuGetErrorString(CUresult, const char** text) {
+    return *text = "as the test asked", CUDA_SUCCESS;
+}
 
 API CUresult cuDeviceGet(CUdevice* device, int ordinal) {
     return *device = ordinal, ordinal >= 0 && ordinal < 2 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
-API CUresult cuDeviceGetCount(int* number) { return *number = 2, CUDA_SUCCESS; }
-API CUresult cuDeviceGetName(char* name, int, CUdevice) { return std::strcpy(name, "Fake"), CUDA_SUCCESS; }
-API CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) { return *value = 7, CUDA_SUCCESS; }
+API CUresult cuDeviceGetCount(int* number) {
+    return *number = 2, CUDA_SUCCESS;
+}
+API CUresult cuDeviceGetName(char* name, int, CUdevice) {
+    return std::strcpy(name, "Fake"), CUDA_SUCCESS;
+}
+API CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
+    return *value = 7, CUDA_SUCCESS;
+}
 // Both instances of a GPU in MIG mode have the GPU's UUID in the first form, their own in the second.
 #undef cuDeviceGetUuid
-API CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice) { return std::memset(uuid, 0xaa, 16), CUDA_SUCCESS; }
+API CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice) {
+    return std::memset(uuid, 0xaa, 16), CUDA_SUCCESS;
+}
 API CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
     return std::memset(uuid, 0xb0 + device, 16), CUDA_SUCCESS;
 }
@@ -134,7 +148,9 @@ API CUresult cuDevicePrimaryCtxRelease(CUdevice) {
     COUNT;
     return CUDA_SUCCESS;
 }
-API CUresult cuCtxGetCurrent(CUcontext* context) { return *context = state.current, CUDA_SUCCESS; }
+API CUresult cuCtxGetCurrent(CUcontext* context) {
+    return *context = state.current, CUDA_SUCCESS;
+}
 API CUresult cuCtxPushCurrent(CUcontext context) {
     COUNT;
     below().push_back(state.current);
@@ -157,7 +173,9 @@ API CUresult cuCtxSynchronize() {
     COUNT;
     return state.everything;
 }
-API CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) { return *version = 3020, CUDA_SUCCESS; }
+API CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) {
+    return *version = 3020, CUDA_SUCCESS;
+}
 API CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
     return *id = state.context_id[reinterpret_cast<std::uintptr_t>(context) & 1], CUDA_SUCCESS;
 }
@@ -203,7 +221,9 @@ API CUresult cuStreamDestroy(CUstream) {
     COUNT;
     return unsafe();
 }
-API CUresult cuStreamQuery(CUstream) { return unsafe() != CUDA_SUCCESS ? unsafe() : state.stream_state; }
+API CUresult cuStreamQuery(CUstream) {
+    return unsafe() != CUDA_SUCCESS ? unsafe() : state.stream_state;
+}
 API CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
     COUNT;
     return unsafe();

@@ -18,8 +18,8 @@ inline std::string built(const std::string& file) {
     return std::string(build != nullptr ? build : ".") + "/tests/unit/device/" + file;
 }
 
-// Runs `body` in a child process that has loaded `library` ("" for none), as a program would have; what fails there fails
-// here. The child ends without exit handlers and after a minute at the latest.
+// Runs `body` in a child process that has loaded `library` ("" for none), as a program would have; what fails there
+// fails here. The child ends without exit handlers and after a minute at the latest.
 template <typename Body>
 void in_child(const std::string& library, Body body) {
     std::fflush(nullptr);

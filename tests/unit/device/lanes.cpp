@@ -17,9 +17,13 @@ namespace {
 using namespace swy::device;
 using Clock = std::chrono::steady_clock;
 
-void* as_pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+void* as_pointer(CUdeviceptr address) {
+    return reinterpret_cast<void*>(address);
+}
 
-unsigned char pattern(std::size_t i, unsigned seed) { return static_cast<unsigned char>(i * 31 + i / 251 + seed); }
+unsigned char pattern(std::size_t i, unsigned seed) {
+    return static_cast<unsigned char>(i * 31 + i / 251 + seed);
+}
 
 std::vector<unsigned char> patterned(std::size_t bytes, unsigned seed) {
     std::vector<unsigned char> made(bytes);
@@ -142,8 +146,8 @@ TEST_F(Lanes, Copy_rows_of_different_pitch_and_nothing_between_them) {
 struct Late {
     explicit Late(CUdeviceptr to) : address(to) {}
     void queue(CUstream stream) {
-        MUST(cu(cuLaunchHostFunc)(stream, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); },
-                                  nullptr));
+        MUST(cu(cuLaunchHostFunc)(
+            stream, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }, nullptr));
         MUST(cu(cuMemsetD8Async)(address, 0x5a, 1000, stream));
     }
     CUdeviceptr address;
@@ -190,12 +194,13 @@ TEST_F(Lanes, Run_after_any_stream_when_the_whole_device_is_waited_for) {
 
 TEST_F(Lanes, Do_not_wait_for_the_programs_streams_unasked) {
     std::atomic<bool> go{false};
-    MUST(cu(cuLaunchHostFunc)(nullptr,
-                              [](void* flag) {
-                                  while (!static_cast<std::atomic<bool>*>(flag)->load())
-                                      std::this_thread::yield();
-                              },
-                              &go));
+    MUST(cu(cuLaunchHostFunc)(
+        nullptr,
+        [](void* flag) {
+            while (!static_cast<std::atomic<bool>*>(flag)->load())
+                std::this_thread::yield();
+        },
+        &go));
     unsigned char to[10] = {};
     Pinned from;
     ASSERT_EQ(Pinned::acquire(primary_, sizeof to, from), 0);
@@ -213,12 +218,13 @@ TEST_F(Lanes, Given_back_at_work_are_kept_until_it_is_done) {
     Lane busy;
     ASSERT_EQ(Lane::acquire(primary_, busy), 0);
     const StreamHandle stream = busy.stream();
-    MUST(cu(cuLaunchHostFunc)(stream,
-                              [](void* flag) {
-                                  while (!static_cast<std::atomic<bool>*>(flag)->load())
-                                      std::this_thread::yield();
-                              },
-                              &go));
+    MUST(cu(cuLaunchHostFunc)(
+        stream,
+        [](void* flag) {
+            while (!static_cast<std::atomic<bool>*>(flag)->load())
+                std::this_thread::yield();
+        },
+        &go));
     busy = Lane();
     std::vector<Lane> others(kIdleLanes + 2);
     for (Lane& lane : others) {

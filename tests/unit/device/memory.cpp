@@ -15,9 +15,13 @@ namespace {
 
 using namespace swy::device;
 
-void* as_pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+void* as_pointer(CUdeviceptr address) {
+    return reinterpret_cast<void*>(address);
+}
 
-std::uintptr_t as_number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+std::uintptr_t as_number(const void* address) {
+    return reinterpret_cast<std::uintptr_t>(address);
+}
 
 // Primary context of device 0 current, device 1 with a context of its own, device 2 untouched.
 class Memory : public ::testing::Test {
@@ -75,7 +79,9 @@ void is_in(const void* address, Kind kind, int ordinal, Context context, bool pr
     }
 }
 
-void is_host(const void* address) { is_in(address, Kind::kHost, -1, nullptr, true, 0, 0); }
+void is_host(const void* address) {
+    is_in(address, Kind::kHost, -1, nullptr, true, 0, 0);
+}
 
 TEST_F(Memory, Of_the_host_in_all_its_forms_is_the_hosts) {
     int stack = 0;
@@ -171,7 +177,8 @@ struct Mapped {
         CUmemAllocationProp properties{};
         properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
         properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-        EXPECT_EQ(cu(cuMemGetAllocationGranularity)(&size, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_SUCCESS);
+        EXPECT_EQ(cu(cuMemGetAllocationGranularity)(&size, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+                  CUDA_SUCCESS);
         EXPECT_EQ(cu(cuMemCreate)(&handle, size, &properties, 0), CUDA_SUCCESS);
         EXPECT_EQ(cu(cuMemAddressReserve)(&address, size, 0, 0, 0), CUDA_SUCCESS);
         EXPECT_EQ(cu(cuMemMap)(address, size, 0, handle, 0), CUDA_SUCCESS);
