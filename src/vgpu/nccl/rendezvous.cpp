@@ -28,6 +28,7 @@ enum class Purpose : std::uint32_t { Meet = 1, Connect = 2 };
 struct Hello {
     std::uint64_t magic = kMagic;
     Name token{};
+    Name from{};  // the visitor's own service's token
     Name name{};
     Purpose purpose = Purpose::Meet;
     std::int32_t parties = 0;
@@ -49,6 +50,11 @@ struct Visitor {
     bool greeted = false;
     bool waiting = false;  // its record is in a meeting
     bool leaving = false;  // to be closed once `out` is sent
+    // Shared by a meeting's visitors from other processes; each lets go of it when its answer is on its way.
+    std::shared_ptr<int> unsent;
+    // The answer for this process itself, which may end as soon as it has it: so not before `others` are gone.
+    std::string held;
+    std::weak_ptr<int> others;
 };
 
 struct Meeting {
@@ -72,6 +78,8 @@ class Server {
     void join(Visitor& visitor);
     void finish(const Name& name, Meeting& meeting);
     void leave(Visitor& visitor);
+    void release_held();
+    static void send_out(Visitor& visitor);
     static void answer(Visitor& visitor, bool accepted, const std::string& text);
 
     Service service_;
@@ -117,9 +125,11 @@ void Server::run() {
             Visitor& visitor = *visitors_[i - 1];
             if (entries[i].revents != 0 && !serve(visitor, entries[i].revents)) {
                 leave(visitor);
+                visitor.unsent.reset();
                 visitor.fd.close();
             }
         }
+        release_held();
         std::erase_if(visitors_, [](const auto& visitor) { return !visitor->fd; });
         if (entries[0].revents != 0)
             admit();
@@ -142,14 +152,10 @@ void Server::admit() {
 }
 
 bool Server::serve(Visitor& visitor, short events) {
-    if (!visitor.out.empty() && (events & POLLOUT) != 0) {
-        const ssize_t sent = send(visitor.fd.get(), visitor.out.data(), visitor.out.size(), MSG_NOSIGNAL);
-        if (sent < 0 && errno != EAGAIN && errno != EINTR)
-            return false;
-        visitor.out.erase(0, sent > 0 ? static_cast<std::size_t>(sent) : 0);
-    }
+    if ((events & POLLOUT) != 0)
+        send_out(visitor);
     if (visitor.leaving)
-        return !visitor.out.empty() && (events & (POLLERR | POLLHUP)) == 0;
+        return !(visitor.out.empty() && visitor.held.empty()) && (events & (POLLERR | POLLHUP | POLLRDHUP)) == 0;
     return (events & (POLLIN | POLLRDHUP | POLLHUP | POLLERR)) == 0 || listen_to(visitor);
 }
 
@@ -191,6 +197,24 @@ bool Server::act(Visitor& visitor) {
     return true;
 }
 
+void Server::send_out(Visitor& visitor) {
+    const ssize_t sent = send(visitor.fd.get(), visitor.out.data(), visitor.out.size(), MSG_NOSIGNAL);
+    if (sent > 0)
+        visitor.out.erase(0, static_cast<std::size_t>(sent));
+    if (visitor.out.empty())
+        visitor.unsent.reset();
+}
+
+void Server::release_held() {
+    for (const auto& visitor : visitors_) {
+        if (visitor->held.empty() || !visitor->others.expired())
+            continue;
+        visitor->out.swap(visitor->held);
+        visitor->held.clear();
+        send_out(*visitor);
+    }
+}
+
 void Server::answer(Visitor& visitor, bool accepted, const std::string& text) {
     const Answer head{accepted ? 1u : 0u, static_cast<std::uint32_t>(text.size())};
     visitor.out.assign(reinterpret_cast<const char*>(&head), sizeof head);
@@ -229,8 +253,17 @@ void Server::finish(const Name& name, Meeting& meeting) {
         records.append(visitor->in, sizeof(Hello));
         alike = alike && visitor->hello.bytes == meeting.present.begin()->second->hello.bytes;
     }
-    for (const auto& [index, visitor] : meeting.present)
+    const auto unsent = std::make_shared<int>();
+    for (const auto& [index, visitor] : meeting.present) {
         answer(*visitor, alike, alike ? records : "ranks run different versions of the library");
+        if (visitor->hello.from == service_.token) {
+            visitor->held.swap(visitor->out);
+            visitor->others = unsent;
+        } else {
+            visitor->unsent = unsent;
+            send_out(*visitor);
+        }
+    }
     meetings_.erase(name);
 }
 
@@ -284,7 +317,11 @@ ncclResult_t server(Server*& out) {
 
 ncclResult_t greet(const Service& to, Hello hello, const void* record, Stop stop, Fd& connection) {
     ncclResult_t result = connect_to(to.address, stop, connection);
+    Service own;
+    if (result == ncclSuccess)
+        result = own_service(own);
     hello.token = to.token;
+    hello.from = own.token;
     if (result == ncclSuccess)
         result = send_all(connection.get(), &hello, sizeof hello, stop);
     if (result == ncclSuccess)
