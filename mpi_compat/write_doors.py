@@ -131,4 +131,8 @@ def forwarded(row):
             count = row.argument(buffer.count).type
             replaced[buffer.count] = f"use[{i}].count" if count == "MPI_Count" else f"static_cast<{count}>(use[{i}].count)"
             replaced[buffer.type] = f"use[{i}].type"
+        elif buffer.displs and "MPI_Count" not in row.argument(buffer.count).type:
+            offsets = "MPI_Aint" in row.argument(buffer.displs).type
+            replaced[buffer.displs] = f"use[{i}].{'offsets' if offsets else 'displs'}"
+            replaced[buffer.type] = f"use[{i}].type{'s' if buffer.shape.endswith('_bytes') else ''}"
     return [replaced.get(a.name, a.name) for a in row.arguments]

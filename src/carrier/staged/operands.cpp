@@ -98,10 +98,10 @@ Role role_of(const Call& call, const Operand& operand, const Group& group) {
     return Role::kNone;
 }
 
-// Collects the segments of one operand.
+// Collects the segments of one operand, in the order in which their data would be packed.
 class Builder {
   public:
-    explicit Builder(Data& data) : data_(data) {}
+    explicit Builder(Data& data, std::size_t packed = 0) : packed(packed), data_(data) {}
 
     // Elements of `type` behind `offset`, or at `displacement` extents. Segments that follow one another become one.
     void add(MPI_Datatype type, MPI_Count count, MPI_Aint offset, MPI_Aint displacement) {
@@ -112,17 +112,35 @@ class Builder {
             return;
         offset += displacement * layout->extent;
         const auto elements = static_cast<std::size_t>(count);
-        if (!all.empty()) {
-            Segment& last = all.back();
-            if (last.layout == layout && last.offset + static_cast<MPI_Aint>(last.count) * layout->extent == offset) {
-                last.count += elements;
-                return;
-            }
+        Segment* last = all.empty() ? nullptr : &all.back();
+        if (last != nullptr && last->layout == layout &&
+            last->offset + static_cast<MPI_Aint>(last->count) * layout->extent == offset)
+            last->count += elements;
+        else
+            all.push_back({layout, offset, elements, packed});
+        packed += elements * layout->size;
+    }
+
+    // Block r of an operand whose blocks have counts of their own.
+    void add_block(const Operand& operand, int r) {
+        const MPI_Aint at = operand.offsets != nullptr  ? operand.offsets[r]
+                            : operand.displs != nullptr ? operand.displs[r]
+                                                        : 0;
+        if (operand.types != nullptr)
+            add(operand.types[r], operand.counts[r], at, 0);
+        else
+            add(operand.type, operand.counts[r], 0, at);
+    }
+
+    void add_blocks(const Operand& operand, int blocks) {
+        for (int r = 0; operand.counts != nullptr && r < blocks; ++r) {
+            data_.blocks.push_back(packed);
+            add_block(operand, r);
         }
-        all.push_back({layout, offset, elements, 0});
     }
 
     std::vector<Segment> all;
+    std::size_t packed;
 
   private:
     const Layout* layout_of(MPI_Datatype type) {
@@ -137,22 +155,6 @@ class Builder {
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
     const Layout* layout_ = nullptr;
 };
-
-// Blocks [first, last) of an operand whose blocks have counts of their own.
-void add_blocks(Builder& builder, const Operand& operand, int first, int last) {
-    if (operand.counts == nullptr)
-        return;
-    for (int r = first; r < last; ++r) {
-        if (operand.types != nullptr)
-            builder.add(operand.types[r], operand.counts[r],
-                        operand.offsets != nullptr  ? operand.offsets[r]
-                        : operand.displs != nullptr ? operand.displs[r]
-                                                    : 0,
-                        0);
-        else
-            builder.add(operand.type, operand.counts[r], 0, operand.displs != nullptr ? operand.displs[r] : 0);
-    }
-}
 
 MPI_Count sum(const int* counts, int ranks) {
     MPI_Count total = 0;
@@ -178,26 +180,31 @@ void add_all(Builder& builder, const Call& call, const Operand& operand, const G
             return builder.add(operand.type, operand.counts != nullptr ? operand.counts[group.rank] : 0, 0, 0);
         case Shape::kRanksVector:
         case Shape::kRanksBytes:
-            return add_blocks(builder, operand, 0, group.others);
+            return builder.add_blocks(operand, group.others);
         case Shape::kSources:
             return builder.add(operand.type, operand.count * neighbours_of(comm).sources, 0, 0);
         case Shape::kTargets:
             return builder.add(operand.type, operand.count * neighbours_of(comm).targets, 0, 0);
         case Shape::kSourcesVector:
         case Shape::kSourcesBytes:
-            return add_blocks(builder, operand, 0, neighbours_of(comm).sources);
+            return builder.add_blocks(operand, neighbours_of(comm).sources);
         case Shape::kTargetsVector:
         case Shape::kTargetsBytes:
-            return add_blocks(builder, operand, 0, neighbours_of(comm).targets);
+            return builder.add_blocks(operand, neighbours_of(comm).targets);
     }
 }
 
 // This rank's own block of a gathering call's receive buffer.
-void add_own_block(Builder& builder, const Operand& operand, int rank) {
-    if (operand.shape == Shape::kRanksVector)
-        add_blocks(builder, operand, rank, rank + 1);
-    else
-        builder.add(operand.type, operand.count, 0, operand.count * rank);
+std::vector<Segment> own_block(Data& data, const Operand& operand, int rank) {
+    if (operand.shape == Shape::kRanksVector) {
+        Builder own(data, data.blocks.at(static_cast<std::size_t>(rank)));
+        own.add_block(operand, rank);
+        return std::move(own.all);
+    }
+    const MPI_Count before = operand.count * rank;
+    Builder own(data, static_cast<std::size_t>(before) * datatype::size_of(operand.type));
+    own.add(operand.type, operand.count, 0, before);
+    return std::move(own.all);
 }
 
 bool needs_group(const Call& call, const Operand& operand) {
@@ -226,11 +233,7 @@ Data data_of(const Call& call, const Operand& operand) {
     if (all.all.empty())
         return data;
     if (writes && reads && reads_own_block_in_place(call.id)) {
-        Builder own(data);
-        add_own_block(own, operand, group.rank);
-        data.reads = std::move(own.all);
-        if (operand.shape == Shape::kRanks && !data.reads.empty())
-            data.reads.front().index = static_cast<std::size_t>(operand.count) * static_cast<std::size_t>(group.rank);
+        data.reads = own_block(data, operand, group.rank);
     } else if (reads || !writes_all(call.id)) {
         data.reads = all.all;
     }
@@ -244,9 +247,7 @@ Data data_of(const Call& call, const Operand& operand) {
     } else if (writes) {
         data.writes = std::move(all.all);
     }
-    const bool in_order = operand.shape == Shape::kOne || operand.shape == Shape::kRanks ||
-                          operand.shape == Shape::kSources || operand.shape == Shape::kTargets;
-    data.substitutable = in_order && bytes_alone_matter(call);
+    data.substitutable = bytes_alone_matter(call);
     data.kept = !writes_all(call.id);
     return data;
 }

@@ -16,15 +16,17 @@ struct Segment {
     const datatype::Layout* layout;
     MPI_Aint offset;
     std::size_t count;
-    std::size_t index;  // how many elements of the operand come before it; where segments do not follow one another: 0
+    std::size_t packed;  // bytes of the operand's data that come before it
 };
 
 struct Data {
     std::vector<Segment> reads;   // what MPI may read, or may leave as it is although it writes there
     std::vector<Segment> writes;  // what MPI may write
     std::vector<std::shared_ptr<const datatype::Layout>> layouts;
-    // The call takes a count and a type for this operand alone, and looks at nothing but bytes: other elements of the
-    // same size will do.
+    // Blocks with counts of their own: how many bytes of data come before block r.
+    std::vector<std::size_t> blocks;
+    // The call takes types (and displacements, where it has them) for this operand alone, and looks at nothing but
+    // bytes: other elements of the same size will do.
     bool substitutable = false;
     // What MPI may write is in `reads` too, so that all of it can be copied back whatever became of the call. Otherwise
     // MPI writes all of it or fails.

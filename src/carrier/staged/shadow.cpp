@@ -112,33 +112,58 @@ Shadow::Shadow(Shadow&& other) noexcept
       data_(std::move(other.data_)),
       survey_(other.survey_),
       memory_(std::move(other.memory_)),
-      bytes_type_(std::exchange(other.bytes_type_, MPI_DATATYPE_NULL)),
       moved_(other.moved_),
-      packed_(other.packed_) {}
+      packed_(other.packed_),
+      made_(std::exchange(other.made_, {})),
+      types_(std::move(other.types_)),
+      displs_(std::move(other.displs_)),
+      offsets_(std::move(other.offsets_)) {}
 
 Shadow::~Shadow() {
-    if (bytes_type_ != MPI_DATATYPE_NULL)
-        real::Type_free(&bytes_type_);
+    for (auto& [size, type] : made_)
+        real::Type_free(&type);
 }
 
 std::string Shadow::prepare() {
     // As the program has it where that is not much more than the data; packed where gaps prevail and the call allows
     // it.
     const bool spread = survey_.high - survey_.low > 2 * survey_.bytes;
-    return spread && data_.substitutable ? prepare_packed() : prepare_span();
+    return spread && data_.substitutable && make_types() ? prepare_packed() : prepare_span();
+}
+
+// The types, and the displacements where there are some, of the packed form. False where an int cannot hold one.
+bool Shadow::make_types() {
+    const auto bytes = [this](std::size_t size) {
+        const auto [place, fresh] = made_.try_emplace(size, MPI_DATATYPE_NULL);
+        if (fresh)
+            place->second = make_bytes_type(size);
+        return place->second;
+    };
+    const bool typed = operand_.types != nullptr;  // then displacements are bytes, elements of one type otherwise
+    const std::size_t element = typed ? 1 : datatype::size_of(operand_.type);
+    if (!typed)
+        types_.push_back(bytes(element));
+    for (std::size_t r = 0; r < data_.blocks.size(); ++r) {
+        const std::size_t at = data_.blocks[r] / element;
+        if (operand_.offsets == nullptr && at > INT_MAX)
+            return false;
+        offsets_.push_back(static_cast<MPI_Aint>(at));
+        displs_.push_back(operand_.offsets == nullptr ? static_cast<int>(at) : 0);
+        if (!typed)
+            continue;
+        const std::size_t size = operand_.counts[r] > 0 ? datatype::size_of(operand_.types[r]) : 0;
+        types_.push_back(size > 0 ? bytes(size) : operand_.types[r]);
+    }
+    return std::none_of(made_.begin(), made_.end(), [](const auto& made) { return made.second == MPI_DATATYPE_NULL; });
 }
 
 std::string Shadow::prepare_packed() {
-    std::size_t elements = 0;
+    std::size_t end = 0;
     for (const std::vector<Segment>* part : {&data_.reads, &data_.writes})
         for (const Segment& segment : *part)
-            elements = std::max(elements, segment.index + segment.count);
-    const std::size_t size = datatype::layout_of(operand_.type)->size;
-    bytes_type_ = make_bytes_type(size);
-    if (bytes_type_ == MPI_DATATYPE_NULL)
-        return prepare_span();
-    if (!memory_.acquire(survey_.context, elements * size + kSlack, survey_.bytes))
-        return std::to_string(elements * size) + " bytes of host memory are not to be had";
+            end = std::max(end, segment.packed + segment.count * segment.layout->size);
+    if (!memory_.acquire(survey_.context, end + kSlack, survey_.bytes))
+        return std::to_string(end) + " bytes of host memory are not to be had";
     packed_ = memory_.data();
     return {};
 }
@@ -159,7 +184,14 @@ Operand Shadow::substitute() const {
     Operand use = operand_;
     if (packed_ != nullptr) {
         use.address = packed_;
-        use.type = bytes_type_;
+        if (operand_.types != nullptr)
+            use.types = types_.data();
+        else
+            use.type = types_.front();
+        if (operand_.displs != nullptr)
+            use.displs = displs_.data();
+        if (operand_.offsets != nullptr)
+            use.offsets = offsets_.data();
     } else {
         use.address = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(operand_.address) + moved_);
     }
@@ -169,8 +201,7 @@ Operand Shadow::substitute() const {
 HostSide Shadow::host_side(const Segment& segment, const Sheet& sheet) const {
     if (packed_ == nullptr)
         return {reinterpret_cast<std::byte*>(sheet.address + moved_), sheet.stride, memory_.pageable()};
-    return {packed_ + segment.index * segment.layout->size + sheet.packed, static_cast<MPI_Aint>(sheet.packed_stride),
-            memory_.pageable()};
+    return {packed_ + segment.packed + sheet.packed, static_cast<MPI_Aint>(sheet.packed_stride), memory_.pageable()};
 }
 
 device::Result Shadow::copy_in(Places& places, Copies& copies) const {

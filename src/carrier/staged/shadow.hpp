@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "carrier/staged/copies.hpp"
 #include "carrier/staged/operands.hpp"
@@ -59,6 +61,7 @@ class Shadow {
     HostSide host_side(const Segment& segment, const Sheet& sheet) const;
 
   private:
+    bool make_types();
     std::string prepare_packed();
     std::string prepare_span();
 
@@ -66,11 +69,15 @@ class Shadow {
     Data data_;
     Survey survey_;
     Memory memory_;
-    // Of the same size as the operand's type, all of it bytes, when the data is packed; MPI_DATATYPE_NULL when it lies
-    // as the program has it.
-    MPI_Datatype bytes_type_ = MPI_DATATYPE_NULL;
     std::uintptr_t moved_ = 0;  // what to add to a program's address to find the byte in the shadow (modulo 2^64)
+
+    // When the data is packed: the memory, and what MPI is told of it. Types of the same size as the program's, all
+    // bytes.
     std::byte* packed_ = nullptr;
+    std::map<std::size_t, MPI_Datatype> made_;  // by size
+    std::vector<MPI_Datatype> types_;
+    std::vector<int> displs_;
+    std::vector<MPI_Aint> offsets_;
 };
 
 Survey survey(const Operand& operand, const Data& data, Places& places);

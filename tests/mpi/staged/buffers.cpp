@@ -39,6 +39,7 @@ gpu::Memory allocate(Dice& dice, const std::vector<std::byte>& content) {
     const int home = rank % driver.devices;
     driver.use(dice.one_in(6) ? dice.below(driver.devices) : home);
     gpu::Memory memory(draw_kind(dice), content);
+    driver.synchronize();  // what this context copies is on its way, for all that another one knows
     driver.use(home);
     return memory;
 }

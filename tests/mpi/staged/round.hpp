@@ -42,11 +42,15 @@ struct Round {
     template <typename Call>
     void twice(Call make) {
         int classes[2];
-        for (Side side : {kReference, kTested})
-            MPI_Error_class(make(side), &classes[side]);
+        char text[2][MPI_MAX_ERROR_STRING];
+        for (Side side : {kReference, kTested}) {
+            const int code = make(side);
+            int length = 0;
+            MPI_Error_class(code, &classes[side]);
+            MPI_Error_string(code, text[side], &length);
+        }
         if (classes[kReference] != classes[kTested])
-            fail("error class " + std::to_string(classes[kTested]) + " in place of " +
-                 std::to_string(classes[kReference]));
+            fail(std::string("'") + text[kTested] + "' in place of '" + text[kReference] + "'");
     }
     void expect_same_status(const MPI_Status (&status)[2], MPI_Datatype type) {
         int elements[2];
