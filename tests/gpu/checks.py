@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""The checks and measurements of tests/gpu/run.sh, which builds first: what one GPU can show, with several ranks on it.
+
+Prints one line a check and "N passed, N failed" last; writes OUT/summary.md, whose measurements can be pasted into docs/measurements.md, and
+OUT/log.txt with what every command printed.
+"""
+import argparse
+import ctypes
+import datetime
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--source", required=True)
+parser.add_argument("--build", required=True)
+parser.add_argument("--out", required=True)
+parser.add_argument("--nccl", default="", help="libnccl.so.2 to use; without it NCCL's checks are left out")
+parser.add_argument("--seconds", type=float, default=420, help="no check is begun later than this")
+parser.add_argument("--short", action="store_true", help="fewer rounds and sizes: shows that everything runs")
+parser.add_argument("--stand-in", action="store_true", help="the GPU is a virtual one: no time is written down")
+options = parser.parse_args()
+BEGIN = time.monotonic()
+LAUNCH = f"{options.build}/tests/launch"
+SETTINGS = [f"SWITCHYARD_NCCL_LIBRARY={options.nccl}"] if options.nccl else []
+counts = {"passed": 0, "failed": 0, "skipped": 0}
+log = open(f"{options.out}/log.txt", "w", encoding="utf-8")
+summary = []
+
+
+def result(verdict, name, why=""):
+    counts[verdict] += 1
+    line = f"{verdict}: {name}" + (f" ({why})" if why else "")
+    print(line, flush=True)
+    log.write(line + "\n")
+    log.flush()
+
+
+def run(command, seconds=90, settings=None):
+    """(exit status, standard output, standard error); 124 when the time ran out."""
+    log.write(f"== {' '.join(command)} {settings or ''}\n")
+    environment = dict(os.environ, **(settings or {}))
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds, check=False, env=environment,
+                              stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired as over:
+        log.write(f"time ran out\n{over.stdout}\n{over.stderr}\n")
+        return 124, "", ""
+    log.write(f"{done.stdout}{done.stderr}exit status {done.returncode}\n")
+    return done.returncode, done.stdout, done.stderr
+
+
+def launch(ranks, program, settings=(), way="--preload", seconds=90):
+    command = [LAUNCH, "-n", str(ranks), way, "--timeout", str(seconds)]
+    for setting in [*SETTINGS, *settings] if way != "--plain" else settings:
+        command += ["-x", setting]
+    return run([*command, "--", *program], seconds + 20)
+
+
+def late(name):
+    if time.monotonic() - BEGIN < options.seconds:
+        return False
+    result("skipped", name, "no time left")
+    return True
+
+
+def check(name, ranks, program, settings=(), seconds=90):
+    if late(name):
+        return
+    path = f"{options.build}/{program[0]}"
+    if not os.path.exists(path):
+        result("skipped", name, f"{program[0]} is not built")
+        return
+    status, _, errors = launch(ranks, [path, *program[1:]], settings, seconds=seconds)
+    said = (errors.strip().splitlines() or [""])[0]
+    result("passed" if status == 0 else "skipped" if status == 77 else "failed", name, "" if status == 0 else f"exit status {status}: {said}")
+
+
+def route(name, ranks, program, settings, wanted):
+    """The report says that all calls of `steps` on device memory took one route."""
+    if late(name):
+        return
+    report = f"{options.out}/report.json"
+    if os.path.exists(report):
+        os.unlink(report)
+    status, _, errors = launch(ranks, [f"{options.build}/tests/mpi/steps", *program], [f"SWITCHYARD_REPORT=json:{report}", *settings])
+    found = set()
+    if os.path.exists(report):
+        with open(report, encoding="utf-8") as file:
+            found = {(row["carrier"], row["reason"]) for row in json.load(file)["calls"] if row["call"] == "MPI_Allreduce"}
+    good = status == 0 and found == {wanted}
+    result("passed" if good else "failed", name, "" if good else f"exit status {status}, routes {sorted(found)}, not {wanted}: {errors[-300:]}")
+
+
+def nccl_version():
+    if not options.nccl:
+        return 0
+    version = ctypes.c_int()
+    ctypes.CDLL(options.nccl).ncclGetVersion(ctypes.byref(version))
+    return version.value
+
+
+NCCL = nccl_version()
+# From 2.30 on NCCL takes several ranks on one GPU where it is told so; the virtual one does at any version.
+SEVERAL = ["NCCL_MULTI_RANK_GPU_ENABLE=1"] if NCCL >= 23000 or (NCCL and options.stand_in) else None
+few = (lambda rounds: str(max(10, rounds // 10))) if options.short else str
+
+
+def command_line():
+    status, out, errors = run([f"{options.build}/switchyard", "info"], 60)
+    good = status == 0 and "GPU" in out + errors
+    result("passed" if good else "failed", "switchyard info", "" if good else f"exit status {status}")
+    return out
+
+
+def memory_and_doors():
+    for ranks, part in ((3, "send_receive"), (2, "collective"), (3, "collective"), (3, "intercommunicator"), (3, "neighborhood"), (1, "pack"),
+                        (2, "file"), (2, "refused"), (2, "unread")):
+        check(f"no device pointer reaches MPI: {part}, {ranks} ranks", ranks, ["tests/doors/sweep", part])
+
+
+def collectives():
+    for ranks, rounds in ((1, 60), (2, 150), (4, 150)):
+        check(f"collectives at random, {ranks} ranks on one GPU", ranks, ["tests/mpi/collectives", "--rounds", few(rounds)])
+        check(f"every blocking call at random, {ranks} ranks on one GPU", ranks, ["tests/mpi/staged/differential", few(rounds)])
+        if SEVERAL and ranks > 1:
+            check(f"collectives at random, {ranks} ranks on one GPU, over NCCL", ranks,
+                  ["tests/mpi/collectives", "--rounds", few(rounds), "--all-device"], SEVERAL, 150)
+    for ranks in (2, 4):
+        check(f"calls that do not match, {ranks} ranks", ranks, ["tests/mpi/mismatch"])
+
+
+def routes():
+    route("route of one rank", 1, [], [], ("staged", "one-rank"))
+    route("route of small calls", 2, ["--count", "100", "--share"], [], ("staged", "small"))
+    route("route without NCCL", 2, ["--share"], ["SWITCHYARD_NCCL=0"], ("staged", "nccl-off"))
+    if not NCCL:
+        result("skipped", "routes with NCCL", "no libnccl.so.2")
+        return
+    # A machine-wide setting would change what NCCL does with two ranks on a GPU.
+    route("route of two ranks on one GPU", 2, ["--share"], ["NCCL_MULTI_RANK_GPU_ENABLE=0"], ("staged", "duplicate-gpu"))
+    if not SEVERAL:
+        result("skipped", "NCCL with two ranks on one GPU", f"NCCL {NCCL} is older than 2.30")
+        return
+    for ranks in (2, 4):
+        route(f"route of {ranks} ranks on one GPU where NCCL may", ranks, ["--share"], SEVERAL, ("nccl", "none"))
+    route("a program that forgets MPI_Comm_free", 2, ["--share", "--forget"], SEVERAL, ("nccl", "none"))
+
+
+def examples():
+    check("training in C", 2, ["examples/train_iris", f"{options.source}/examples/iris.csv"])
+    check("halos in Fortran", 2, ["examples/heat"])
+    for python in ("python3", "/usr/bin/python3"):
+        if run([python, "-c", "import mpi4py, numpy"])[0] == 0:
+            status, _, errors = launch(2, [python, f"{options.source}/examples/least_squares.py"])
+            result("passed" if status == 0 else "failed", "least squares in Python", "" if status == 0 else errors[-300:])
+            return
+    result("skipped", "least squares in Python", "no Python with mpi4py and numpy")
+
+
+def table(title, header, rows):
+    summary.extend(["", title, "", "| " + " | ".join(header) + " |", "|" + " --- |" * len(header)])
+    summary.extend("| " + " | ".join(row) + " |" for row in rows)
+
+
+def measured(name, ranks, program, settings=(), seconds=120):
+    """The words of each line that a measuring program printed, or None."""
+    if late(name):
+        return None
+    status, out, errors = launch(ranks, [f"{options.build}/{program[0]}", *program[1:]], settings, seconds=seconds)
+    rows = [line.split() for line in out.splitlines() if re.match(r"\d+ |(no-)?context ", line)]
+    good = status == 0 and rows
+    result("passed" if good else "failed", name, "" if good else f"exit status {status}: {errors[-300:]}")
+    return rows if good else None
+
+
+def size(number):
+    number = int(number)
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if number >= unit:
+            return f"{number // unit} {name}"
+    return f"{number} B"
+
+
+def ratio(one, other):
+    return "-" if other == "-" else f"{float(one) / float(other):.2f}"
+
+
+def locations():
+    rows = measured("measured: where a buffer lives", 1, ["tests/gpu/locations"])
+    if rows:
+        table("Where does a buffer live? Nanoseconds a question, beside the driver's own.",
+              ["state", "memory", "library, ns", "driver, ns", "ratio"], [[*row, ratio(row[2], row[3])] for row in rows])
+
+
+def allreduces():
+    largest = ["--largest", "1048576"] if options.short else []
+    cases = [("staging alone, 1 rank", 1, [], []), ("staged, 2 ranks on one GPU", 2, ["SWITCHYARD_NCCL=0"], [])]
+    if SEVERAL:
+        cases.append(("over NCCL, 2 ranks on one GPU", 2, SEVERAL, ["--nccl", options.nccl]))
+        cases.append(("staged at all sizes, beside NCCL, 2 ranks on one GPU", 2, [*SEVERAL, "SWITCHYARD_NCCL=0"], ["--nccl", options.nccl]))
+    for words, ranks, settings, arguments in cases:
+        rows = measured(f"measured: allreduce, {words}", ranks, ["tests/gpu/allreduce", *arguments, *largest], settings)
+        if rows:
+            table(f"MPI_Allreduce of floats on device memory: {words}. Microseconds, and the library's time as a ratio to the others'.",
+                  ["bytes", "library, us", "by hand, us", "NCCL, us", "library / by hand", "library / NCCL"],
+                  [[size(row[0]), *row[1:], ratio(row[1], row[2]), ratio(row[1], row[3])] for row in rows])
+
+
+def agreement():
+    """MPI_Allreduce of host memory in a GPU job: from the threshold up the library's ranks agree first."""
+    rows, name = [], "measured: agreement of host calls"
+    if late(name):
+        return
+    for number in (64 << 10, 1 << 20) if options.short else (8, 64 << 10, 256 << 10, 1 << 20, 4 << 20):
+        best = {}
+        for _ in range(1 if options.short else 3):
+            for way in ("--plain", "--preload"):
+                status, out, errors = launch(2, [f"{options.build}/tests/bench/host_calls", "time", "allreduce", str(number)],
+                                             ["HOST_CALLS_USE_GPU=1"], way)
+                if status != 0:
+                    result("failed", name, errors[-300:])
+                    return
+                best[way] = min(best.get(way, 1e30), float(out.split()[-1]))
+        rows.append([size(number), f"{best['--preload']:.2f}", f"{best['--plain']:.2f}", f"{best['--preload'] / best['--plain']:.3f}"])
+    result("passed", name)
+    table("MPI_Allreduce of doubles on host memory, 2 ranks that have a CUDA context: with the library and without, alternately.",
+          ["bytes", "with, us", "without, us", "ratio"], rows)
+
+
+def first_line(command):
+    status, out, _ = run(command)
+    return out.splitlines()[0].strip() if status == 0 and out.strip() else "unknown"
+
+
+def machine(info):
+    gpu = re.search(r"^.*(?:GPU 0|device 0|0:).*$", info, re.M)
+    said = [f"date {datetime.date.today()}", f"{os.cpu_count()} CPU cores, {platform.machine()}", first_line(["g++", "--version"])]
+    with open(f"{options.build}/Makefile", encoding="utf-8") as makefile:
+        said.append("Open MPI " + re.search(r"^MPI_VENDOR_VERSION = (.*)$", makefile.read(), re.M).group(1))
+    said.append(f"NCCL {NCCL // 10000}.{NCCL // 100 % 100}.{NCCL % 100}" if NCCL else "no NCCL")
+    said.append(os.environ.get("SWY_GPU_NAME", "") or (gpu.group(0).strip() if gpu else "GPU unknown"))
+    return "; ".join(said)
+
+
+information = command_line()
+memory_and_doors()
+collectives()
+routes()
+examples()
+locations()
+allreduces()
+agreement()
+last = f"{counts['passed']} passed, {counts['failed']} failed" + (f", {counts['skipped']} skipped" if counts["skipped"] else "")
+with open(f"{options.out}/summary.md", "w", encoding="utf-8") as file:
+    if options.stand_in:
+        file.write(f"A virtual GPU stood in: these times say nothing.\n\n{machine(information)}\n\n{last}\n")
+    else:
+        file.write(f"{machine(information)}\n" + "\n".join(summary) + f"\n\n{last}\n")
+print(f"summary: {options.out}/summary.md")
+print(last)
+sys.exit(0 if counts["failed"] == 0 and counts["passed"] > 0 else 1)

@@ -1,0 +1,9 @@
+# Checks and measurements for a machine with a GPU: tests/gpu/run.sh. They are built with the tests and run on virtual GPUs too.
+check_PROGRAMS += tests/gpu/allreduce tests/gpu/locations
+tests_gpu_allreduce_SOURCES = tests/gpu/allreduce.cpp tests/mpi/gpu.hpp
+tests_gpu_allreduce_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(NCCL_CPPFLAGS)
+tests_gpu_allreduce_LDADD = $(MPI_TEST_LIBS)
+tests_gpu_locations_SOURCES = tests/gpu/locations.cpp tests/mpi/gpu.hpp
+tests_gpu_locations_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_gpu_locations_LDADD = libswy.la $(MPI_LIBS) $(HWLOC_LIBS) -ldl
+EXTRA_DIST += tests/gpu/run.sh tests/gpu/checks.py
