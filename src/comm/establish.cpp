@@ -15,6 +15,7 @@
 
 #include "carrier/nccl/communicator.hpp"
 #include "carrier/nccl/library.hpp"
+#include "comm/control.hpp"
 #include "real.hpp"
 
 namespace swy::comm {
@@ -35,6 +36,7 @@ static_assert(sizeof(Fact) == 40, "sent as bytes: no padding");
 
 // What the first rank proposes: an idle communicator's id, or a new group's.
 struct Proposal {
+    Undertaking undertaking = 0;
     std::uint64_t reuse = 0;
     std::uint64_t drawn = 0;
     nccl::UniqueId unique{};
@@ -113,9 +115,17 @@ void complain(const State& state, const std::string& problem) {
                      state.rank, state.size, problem.c_str());
 }
 
+Undertaking draw_undertaking() {
+    static std::atomic<std::uint64_t> drawn{0};
+    // Unique in the job: this process's host, its number there, and a count.
+    static const std::uint64_t own = host_id() ^ (static_cast<std::uint64_t>(getpid()) << 20);
+    return own + drawn.fetch_add(1);
+}
+
 int propose(const State& state, Proposal& proposal, bool may_reuse, const nccl::Group& group) {
     if (state.rank == 0) {
         proposal = {};
+        proposal.undertaking = draw_undertaking();
         proposal.reuse = may_reuse ? nccl::Communicator::idle_id(group) : 0;
         if (proposal.reuse == 0) {
             const std::string problem = nccl::Communicator::draw(proposal.unique);
@@ -139,23 +149,42 @@ int reuse(State& state, const Proposal& proposal, const nccl::Group& group) {
     return rc;
 }
 
-int make(State& state, const Proposal& proposal, const nccl::Group& group, const device::Location& location) {
+struct Part {  // what became of this rank's part in making a communicator
     std::shared_ptr<nccl::Communicator> made;
-    if (proposal.drawn != 0) {
-        std::string problem;
-        made = nccl::Communicator::make(group, state.rank, proposal.unique, location.context, problem);
-        if (made == nullptr)
-            complain(state, problem);
+    bool told = false;  // it failed here, and the others were told: they wait for this rank inside NCCL, and would wait
+                        // for ever
+};
+
+Part make_part(const State& state, const Proposal& proposal, const nccl::Group& group,
+               const device::Location& location) {
+    Part part;
+    if (proposal.drawn == 0)
+        return part;
+    std::string problem;
+    const auto failed_elsewhere = [&] { return failure_told(proposal.undertaking); };
+    part.made =
+        nccl::Communicator::make(group, state.rank, proposal.unique, location.context, failed_elsewhere, problem);
+    if (!problem.empty()) {
+        complain(state, problem);
+        part.told = tell_failure(state, proposal.undertaking) == MPI_SUCCESS;
     }
-    bool all = false;
-    const int rc = all_succeeded(state, made != nullptr, all);
-    if (rc == MPI_SUCCESS && all) {
-        state.nccl = std::move(made);
-    } else {
-        if (made != nullptr)
-            made->abort();
-        state.obstacle = Reason::kNcclFailed;
+    return part;
+}
+
+int make(State& state, const Proposal& proposal, const nccl::Group& group, const device::Location& location) {
+    Part part = make_part(state, proposal, group, location);
+    const std::array<int, 2> mine{part.made == nullptr ? 1 : 0, part.told ? 1 : 0};
+    std::array<int, 2> all{};  // ranks without a communicator, ranks that told so
+    const int rc = real::Allreduce(mine.data(), all.data(), 2, MPI_INT, MPI_SUM, state.handle);
+    if (rc == MPI_SUCCESS)
+        hear_out(proposal.undertaking, all[1] - mine[1]);
+    if (rc == MPI_SUCCESS && all[0] == 0) {
+        state.nccl = std::move(part.made);
+        return rc;
     }
+    if (part.made != nullptr)
+        part.made->abort();
+    state.obstacle = Reason::kNcclFailed;
     return rc;
 }
 

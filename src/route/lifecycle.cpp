@@ -8,6 +8,7 @@
 
 #include "carrier/nccl/communicator.hpp"
 #include "carrier/nccl/library.hpp"
+#include "comm/control.hpp"
 #include "comm/establish.hpp"
 #include "comm/state.hpp"
 #include "device/device.hpp"
@@ -101,6 +102,9 @@ int after_init() {
         return MPI_SUCCESS;
     if (const int rc = comm::start(); rc != MPI_SUCCESS)
         return rc;
+    if (gpus)
+        if (const int rc = comm::start_control(); rc != MPI_SUCCESS)
+            return rc;
     job_agrees = gpus;
     threshold = values.nccl_threshold;
     gate::watch();
@@ -117,6 +121,7 @@ void before_finalize() {
     const report::Facts last = report::enabled ? facts() : report::Facts{};
     comm::stop();
     carrier::nccl::Communicator::end_all();
+    comm::stop_control();
     device::release_pools();
     if (report::enabled)
         report::write(last);

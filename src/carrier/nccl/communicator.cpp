@@ -17,6 +17,8 @@ namespace {
 // never answers.
 constexpr double kEndSeconds = 10;
 
+constexpr const char* kGivenUp = "another rank has failed";
+
 struct Cache {
     std::mutex mutex;
     std::list<std::shared_ptr<Communicator>> idle;    // least recently used first
@@ -52,7 +54,8 @@ std::string Communicator::draw(UniqueId& id) {
 }
 
 std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, const UniqueId& id,
-                                                 device::Context context, std::string& problem_text) {
+                                                 device::Context context, const std::function<bool()>& given_up,
+                                                 std::string& problem_text) {
     const Entries* nccl = load();
     if (nccl == nullptr) {
         problem_text = problem();
@@ -71,28 +74,33 @@ std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, c
     ncclComm_t handle = nullptr;
     const ncclResult_t result = nccl->CommInitRankConfig(&handle, made->size(), unique, rank, &config);
     made->handle_ = handle;
-    problem_text = made->settle(result, request::Deadline(settings::values().timeout));
-    if (!problem_text.empty()) {
-        problem_text = fmt::format("ncclCommInitRankConfig failed: {}", problem_text);
-        made->abort();
-        return nullptr;
+    const std::string failure = made->settle(result, request::Deadline(settings::values().timeout), given_up);
+    {
+        const std::scoped_lock lock(cache().mutex);
+        Counters& counters = cache().counters;
+        counters.made += failure.empty();
+        counters.live += made->handle_ != nullptr;
+        counters.live_max = std::max(counters.live_max, counters.live);
     }
-    const std::scoped_lock lock(cache().mutex);
-    Counters& counters = cache().counters;
-    ++counters.made;
-    counters.live_max = std::max(counters.live_max, ++counters.live);
-    return made;
+    if (failure.empty())
+        return made;
+    if (failure != kGivenUp)
+        problem_text = fmt::format("ncclCommInitRankConfig failed: {}", failure);
+    made->abort();
+    return nullptr;
 }
 
 Communicator::~Communicator() = default;  // the handle has ended or is left to the process's end
 
-std::string Communicator::settle(int result, const request::Deadline& deadline) {
+std::string Communicator::settle(int result, const request::Deadline& deadline, const std::function<bool()>& given_up) {
     const Entries& nccl = *load();
     auto state = static_cast<ncclResult_t>(result);
     while (state == ncclInProgress) {
         request::progress();
         if (deadline.passed())
             return "SWITCHYARD_TIMEOUT has passed";
+        if (given_up && given_up())
+            return kGivenUp;
         if (const ncclResult_t asked = nccl.CommGetAsyncError(handle_, &state); asked != ncclSuccess)
             state = asked;
     }

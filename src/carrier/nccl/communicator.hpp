@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,10 +41,10 @@ class Communicator {
     // Draws a unique id, on the rank whose id the group will use. "" or what NCCL says.
     static std::string draw(UniqueId& id);
 
-    // Makes the communicator; every member of the group calls this. Waits with MPI's progress. nullptr on failure, with
-    // `problem` set.
+    // Makes the communicator; every member of the group calls this. Waits with MPI's progress, until `given_up` says
+    // that another member has failed. nullptr on failure, with `problem` set unless it was given up.
     static std::shared_ptr<Communicator> make(const Group& group, int rank, const UniqueId& id, device::Context context,
-                                              std::string& problem);
+                                              const std::function<bool()>& given_up, std::string& problem);
 
     // An idle communicator of exactly this group, found by its id (0: any). The members must agree on the id before
     // they take it.
@@ -67,7 +68,7 @@ class Communicator {
     device::Context context() const { return lane_.context(); }
 
     // Waits until the launch of a call that returned ncclInProgress is through. "" or the error.
-    std::string settle(int result, const request::Deadline& deadline);
+    std::string settle(int result, const request::Deadline& deadline, const std::function<bool()>& given_up = {});
 
     // Waits, with MPI's progress, until all work on the lane is done. "" or what went wrong; the communicator then is
     // aborted.
