@@ -1,3 +1,4 @@
 # Tests of the virtual GPUs.
 include tests/vgpu/cuda/local.mk
 include tests/vgpu/cudart/local.mk
+include tests/vgpu/nccl/local.mk

@@ -54,7 +54,8 @@ bool DeadlockSearch::waited_for_by(int peer) const {
 void DeadlockSearch::pass_on(Probe probe) {
     std::set<int> told;
     for (const Exchange& exchange : step_.exchanges) {
-        if (exchange.done() || !told.insert(exchange.peer).second)
+        // Ranks whose calls fit wait together rather than for each other: a circle begins with calls that do not.
+        if (exchange.done() || (probe.hops.empty() && exchange.matched) || !told.insert(exchange.peer).second)
             continue;
         Probe next = probe;
         next.hops.push_back({family_.self(), exchange.mine});

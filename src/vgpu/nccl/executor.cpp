@@ -37,14 +37,15 @@ class Execution {
   private:
     void begin() {
         std::set<int> peers;
-        for (Exchange& exchange : step_.exchanges) {
-            family_.link(exchange.peer)->begin(exchange, strict_, settings().buffer);
+        for (const Exchange& exchange : step_.exchanges)
             peers.insert(exchange.peer);
-        }
         // Others are listened to only for the probes of a search, so that idle connections cost nothing.
         for (int peer = 0; peer < family_.ranks(); ++peer)
             if (family_.link(peer) != nullptr && (strict_ || peers.count(peer) != 0))
                 links_.push_back(family_.link(peer));
+        step();  // what peers have said since the last operation, such as which buffered sends they have received
+        for (Exchange& exchange : step_.exchanges)
+            family_.link(exchange.peer)->begin(exchange, strict_, settings().buffer);
     }
 
     Outcome loop() {

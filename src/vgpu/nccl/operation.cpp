@@ -47,7 +47,7 @@ class Launch {
     Outcome run_collective(const Task& task);
     Outcome run_transfers(const std::vector<const Task*>& transfers);
     bool resolve(const Task& task, Buffers& buffers);
-    bool resolve_scalar(const Task& task, Scalar& scalar);
+    bool scale(const Task& task, Buffers& buffers, std::vector<std::byte>& scaled);
     bool refuse(const Task& task, const char* what, const void* address, std::size_t bytes);
     std::vector<CUstream> streams() const;
     static ncclResult_t join(const std::vector<CUstream>& streams, bool before);
@@ -163,11 +163,12 @@ Outcome Launch::run_collective(const Task& task) {
     log(task, "start");
     Buffers buffers;
     Reduction how;
-    Scalar scalar;
-    if (!resolve(task, buffers) || !resolve_scalar(task, scalar))
+    std::vector<std::byte> scaled;
+    if (!resolve(task, buffers) || !scale(task, buffers, scaled))
         return Outcome::Failed;
     if (reduces(task.call.kind))
-        how = reduction(static_cast<ncclDataType_t>(task.call.type), task.call.op, communicator_->ranks, scalar.bytes);
+        how = reduction(static_cast<ncclDataType_t>(task.call.type),
+                        task.call.op == kPreMulSum ? static_cast<int>(ncclSum) : task.call.op, communicator_->ranks);
     Step step;
     lay_out(step, task.call, communicator_->place(), buffers, how);
     const Outcome outcome = execute(*communicator_->family, step);
@@ -222,15 +223,19 @@ bool Launch::resolve(const Task& task, Buffers& buffers) {
     return true;
 }
 
-bool Launch::resolve_scalar(const Task& task, Scalar& scalar) {
-    scalar = task.op.scalar;
-    if (task.call.op != kPreMulSum || task.op.device_scalar == nullptr)
+// With an operator of the program's own each rank multiplies its elements by its own scalar before they leave.
+bool Launch::scale(const Task& task, Buffers& buffers, std::vector<std::byte>& scaled) {
+    if (task.call.op != kPreMulSum || !reduces(task.call.kind))
         return true;
-    const std::size_t bytes = size_of(static_cast<ncclDataType_t>(task.call.type));
-    const void* alias = vgpu_alias(reinterpret_cast<unsigned long long>(task.op.device_scalar), bytes);
-    if (alias == nullptr)
-        return refuse(task, "the operator's scalar", task.op.device_scalar, bytes);
-    std::memcpy(scalar.bytes, alias, bytes);
+    const auto type = static_cast<ncclDataType_t>(task.call.type);
+    const void* scalar = task.op.scalar.bytes;
+    if (task.op.device_scalar != nullptr)
+        scalar = vgpu_alias(reinterpret_cast<unsigned long long>(task.op.device_scalar), size_of(type));
+    if (scalar == nullptr)
+        return refuse(task, "the operator's scalar", task.op.device_scalar, size_of(type));
+    scaled.resize(extent_of(task.call, communicator_->place()).send);
+    multiply(type, scaled.data(), buffers.send, scaled.size() / size_of(type), scalar);
+    buffers.send = scaled.data();
     return true;
 }
 

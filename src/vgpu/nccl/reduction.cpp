@@ -150,9 +150,9 @@ Scalar scalar_of(V value) {
     return scalar;
 }
 
-// One row of the table: everything for one datatype.
+// The operators of one datatype.
 template <typename Element>
-Reduction for_type(int op, int ranks, const void* given) {
+Reduction for_type(int op, int ranks) {
     using Value = typename Element::Value;
     Reduction result;
     switch (op) {
@@ -173,28 +173,44 @@ Reduction for_type(int op, int ranks, const void* given) {
                 result.scalar = scalar_of(Value{1} / static_cast<Value>(ranks));
             }
             return result;
-        default: {
-            result = steps<Element, Sum, Before::Multiply>();
-            typename Element::Stored stored;
-            std::memcpy(&stored, given, sizeof stored);
-            result.scalar = scalar_of(Element::load(stored));
+        default:
             return result;
-        }
     }
 }
 
-using Maker = Reduction (*)(int op, int ranks, const void* given);
+template <typename Element>
+void multiply_elements(void* result, const void* elements, std::size_t count, const void* scalar) {
+    using Stored = typename Element::Stored;
+    Stored factor;
+    std::memcpy(&factor, scalar, sizeof factor);
+    const auto* in = static_cast<const Stored*>(elements);
+    for (std::size_t i = 0; i < count; ++i)
+        static_cast<Stored*>(result)[i] = Element::store(Product::combine(Element::load(in[i]), Element::load(factor)));
+}
 
-constexpr std::array<Maker, ncclNumTypes> kMakers{
-    for_type<Plain<std::int8_t>>,   for_type<Plain<std::uint8_t>>, for_type<Plain<std::int32_t>>,
-    for_type<Plain<std::uint32_t>>, for_type<Plain<std::int64_t>>, for_type<Plain<std::uint64_t>>,
-    for_type<HalfElement>,          for_type<Plain<float>>,        for_type<Plain<double>>,
-    for_type<Bfloat16Element>,      for_type<E4m3Element>,         for_type<E5m2Element>};
+struct Row {
+    Reduction (*reduction)(int op, int ranks);
+    void (*multiply)(void* result, const void* elements, std::size_t count, const void* scalar);
+};
+
+template <typename Element>
+constexpr Row row() {
+    return {for_type<Element>, multiply_elements<Element>};
+}
+
+constexpr std::array<Row, ncclNumTypes> kRows{
+    row<Plain<std::int8_t>>(),  row<Plain<std::uint8_t>>(),  row<Plain<std::int32_t>>(), row<Plain<std::uint32_t>>(),
+    row<Plain<std::int64_t>>(), row<Plain<std::uint64_t>>(), row<HalfElement>(),         row<Plain<float>>(),
+    row<Plain<double>>(),       row<Bfloat16Element>(),      row<E4m3Element>(),         row<E5m2Element>()};
 
 }  // namespace
 
-Reduction reduction(ncclDataType_t type, int op, int ranks, const void* given) {
-    return kMakers[static_cast<std::size_t>(type)](op, ranks, given);
+Reduction reduction(ncclDataType_t type, int op, int ranks) {
+    return kRows[static_cast<std::size_t>(type)].reduction(op, ranks);
+}
+
+void multiply(ncclDataType_t type, void* result, const void* elements, std::size_t count, const void* scalar) {
+    kRows[static_cast<std::size_t>(type)].multiply(result, elements, count, scalar);
 }
 
 }  // namespace vgpu::nccl

@@ -28,7 +28,10 @@ struct Reduction {
     Scalar scalar;
 };
 
-// `op` is a built-in operator or kPreMulSum. `given` is the program's scalar, in the elements' type, for kPreMulSum.
-Reduction reduction(ncclDataType_t type, int op, int ranks, const void* given);
+// `op` is a built-in operator.
+Reduction reduction(ncclDataType_t type, int op, int ranks);
+
+// Elements times a scalar of their type, rounded to it.
+void multiply(ncclDataType_t type, void* result, const void* elements, std::size_t count, const void* scalar);
 
 }  // namespace vgpu::nccl

@@ -13,8 +13,15 @@
 
 namespace vgpu::test {
 
-#define OK(call) ASSERT_EQ(call, ncclSuccess) << #call << ": " << ncclGetLastError(nullptr)
-#define CU_OK(call) ASSERT_EQ(call, CUDA_SUCCESS) << #call
+// The call succeeds, or the test ends.
+#define OK(call)                                                                    \
+    do {                                                                            \
+        ASSERT_EQ(call, ncclSuccess) << #call << ": " << ncclGetLastError(nullptr); \
+    } while (false)
+#define CU_OK(call)                             \
+    do {                                        \
+        ASSERT_EQ(call, CUDA_SUCCESS) << #call; \
+    } while (false)
 
 using Environment = std::map<std::string, std::string>;
 
