@@ -70,6 +70,13 @@ Buffer::Buffer(Dice& dice, const std::vector<Segment>& segments)
     tested_address_ = tested_.at(kGuard) - low;
 }
 
+bool Buffer::same_start(std::size_t bytes) const {
+    const std::vector<std::byte> tested = tested_.read();
+    const auto start = static_cast<std::ptrdiff_t>(kGuard + bytes), guard = static_cast<std::ptrdiff_t>(kGuard);
+    return std::equal(host_.begin(), host_.begin() + start, tested.begin()) &&
+           std::equal(host_.end() - guard, host_.end(), tested.end() - guard);
+}
+
 std::string Buffer::difference() const {
     const std::vector<std::byte> tested = tested_.read();
     for (std::size_t i = 0; i < host_.size(); ++i)

@@ -30,6 +30,8 @@ class Buffer {
 
     void* at(Side side) const { return side == kReference ? host_address_ : tested_address_; }
     bool same() const { return host_ == tested_.read(); }
+    // For data of which MPI says only what its first `bytes` become.
+    bool same_start(std::size_t bytes) const;
     bool untouched() const { return host_ == before_; }
     std::string difference() const;
 

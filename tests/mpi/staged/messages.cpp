@@ -64,7 +64,7 @@ void one_message(Round& round) {
     // to itself Open MPI 4.1.4 takes without an error or with one, depending on the sender's type.)
     const bool too_little = round.size > 1 && count > 0 && how != kReplace && round.common.one_in(5);
     const int room = too_little ? count - 1 : round.common.one_in(3) ? count + round.common.below(9) : count;
-    const View sent = make_view(round.own, ints, count), received = make_view(round.own, ints, room);
+    const View sent = make_view(round.own, ints, kSent), received = make_view(round.own, ints, room);
     Buffer send(round.own, {{&sent, 0, count}}), recv(round.own, {{&received, 0, room}});
     MPI_Status status[2];
     round.call = std::string(kNames[how]) + ", room for " + std::to_string(room) + " of " + std::to_string(count);

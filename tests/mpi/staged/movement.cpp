@@ -34,7 +34,7 @@ Root draw_root(Round& round) {
 void bcast(Round& round) {
     const Root root = draw_root(round);
     const int ints = 1 + round.common.below(6), count = round.draw_count();
-    const View view = make_view(round.own, ints, count);
+    const View view = make_view(round.own, ints, kSent);
     Buffer buffer(round.own, {{&view, 0, count}});
     round.call = "Bcast";
     round.twice([&](Side side) { return MPI_Bcast(buffer.at(side), count, view.type, root.argument, round.comm); });
@@ -52,8 +52,8 @@ void gather(Round& round, bool scatter, bool vector) {
     const int mine = counts[static_cast<std::size_t>(round.rank)];
     counts.resize(static_cast<std::size_t>(round.others));
     const Blocks blocks(round.own, counts);
-    const View one = make_view(round.own, ints, mine),
-               all = make_view(round.own, ints, vector ? blocks.most() : even * round.others);
+    const View one = make_view(round.own, ints, scatter ? mine : kSent);
+    const View all = make_view(round.own, ints, scatter ? kSent : vector ? blocks.most() : even * round.others);
     Buffer single(round.own, root.sends ? std::vector<Segment>{{&one, 0, mine}} : std::vector<Segment>{});
     Buffer many(round.own, !root.is_root ? std::vector<Segment>{}
                            : vector      ? blocks.segments(all)
@@ -86,8 +86,8 @@ void allgather(Round& round, bool vector) {
     std::vector<int> theirs = counts[round.first_group == round.inter ? 1 : 0];
     theirs.resize(static_cast<std::size_t>(round.others));
     const Blocks blocks(round.own, theirs);
-    const View one = make_view(round.own, ints, mine),
-               all = make_view(round.own, ints, vector ? blocks.most() : even * round.others);
+    const View one = make_view(round.own, ints, kSent);
+    const View all = make_view(round.own, ints, in_place ? kSent : vector ? blocks.most() : even * round.others);
     Buffer send(round.own, {{&one, 0, mine}});
     Buffer recv(round.own,
                 vector ? blocks.segments(all) : std::vector<Segment>{{&all, 0, MPI_Count{even} * round.others}});
@@ -125,8 +125,8 @@ void alltoall(Round& round, bool vector) {
         }
     }
     const Blocks to(round.own, out), from(round.own, in);
-    const View sent = make_view(round.own, ints, vector ? to.most() : even * round.others);
-    const View received = make_view(round.own, ints, vector ? from.most() : even * round.others);
+    const View sent = make_view(round.own, ints, kSent);
+    const View received = make_view(round.own, ints, in_place ? kSent : vector ? from.most() : even * round.others);
     const MPI_Count all = MPI_Count{even} * round.others;
     Buffer send(round.own, vector ? to.segments(sent) : std::vector<Segment>{{&sent, 0, all}});
     Buffer recv(round.own, vector ? from.segments(received) : std::vector<Segment>{{&received, 0, all}});
@@ -153,8 +153,8 @@ struct Typed {
             all.push_back({&views[r], offsets[r], counts[r]});
         return all;
     }
-    void add(Dice& dice, int ints, int count) {
-        views.push_back(make_view(dice, ints, count));
+    void add(Dice& dice, int ints, int count, bool sent) {
+        views.push_back(make_view(dice, ints, sent ? kSent : count));
         const View& view = views.back();
         const MPI_Aint length = count > 0 ? view.high - view.low + (count - 1) * view.extent : 0;
         end_ += 4 * dice.below(5);
@@ -179,8 +179,8 @@ void alltoallw(Round& round) {
     Typed to, from;
     for (int r = 0; r < round.others; ++r) {
         const int way = round.inter && !round.first_group ? 1 : 0, back = round.inter ? 1 - way : 0;
-        to.add(round.own, matrix[round.rank][r][way][0], matrix[round.rank][r][way][1]);
-        from.add(round.own, matrix[r][round.rank][back][0], matrix[r][round.rank][back][1]);
+        to.add(round.own, matrix[round.rank][r][way][0], matrix[round.rank][r][way][1], true);
+        from.add(round.own, matrix[r][round.rank][back][0], matrix[r][round.rank][back][1], false);
     }
     Buffer send(round.own, to.segments()), recv(round.own, from.segments());
     round.call = std::string("Alltoallw") + (round.inter ? " between groups" : "");

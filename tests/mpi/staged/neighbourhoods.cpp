@@ -75,10 +75,7 @@ void one_neighbourhood(Round& round) {
     const int one = gathers ? amount(round.rank, 0, salt, vector) : 0;
     const Blocks to(round.own, out), from(round.own, in);
     const int even = salt % 9;
-    const View sent = make_view(round.own, ints,
-                                gathers  ? one
-                                : vector ? to.most()
-                                         : even * static_cast<int>(out.size()));
+    const View sent = make_view(round.own, ints, kSent);
     const View received = make_view(round.own, ints, vector ? from.most() : even * static_cast<int>(in.size()));
     Buffer send(round.own, gathers  ? std::vector<Segment>{{&sent, 0, one}}
                            : vector ? to.segments(sent)
