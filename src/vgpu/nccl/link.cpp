@@ -54,7 +54,10 @@ void Link::begin(Exchange& exchange, bool strict, std::size_t buffer) {
     const std::size_t bytes = waiting;
     for (const Call& call : left_behind_)
         waiting += call.count * size_of(static_cast<ncclDataType_t>(call.type));
-    const bool eager = exchange.mine.kind == Kind::Send && buffer > 0 && waiting <= buffer;
+    const bool awaited = std::any_of(heard_.begin(), heard_.end(), [&](const Heard& heard) {
+        return heard.call.comm == exchange.mine.comm && heard.call.kind == Kind::Recv;
+    });
+    const bool eager = exchange.mine.kind == Kind::Send && buffer > 0 && waiting <= buffer && !awaited;
     exchange.mine.eager = eager ? 1 : 0;
     std::string body(reinterpret_cast<const char*>(&exchange.mine), sizeof exchange.mine);
     if (eager) {

@@ -230,6 +230,30 @@ TEST(CollectiveResults, Are_right_for_buffers_much_larger_than_the_transport_hol
     });
 }
 
+TEST(CollectiveResults, Thirty_two_ranks_get_through) {
+    Options options;
+    options.devices = 32;
+    run_ranks(
+        32,
+        [](Rank& self) {
+            ncclComm_t comm = self.communicator();
+            const std::vector<int> mine(32 * 100, self.rank);
+            const Memory sum(mine);
+            const Memory send(mine);
+            const Memory recv(mine.size() * sizeof(int));
+            for (int i = 0; i < 5; ++i)
+                OK(ncclAllReduce(send.get(), sum.get(), mine.size(), ncclInt, ncclSum, comm, self.stream));
+            OK(ncclAlltoAll(send.get(), recv.get(), 100, ncclInt, comm, self.stream));
+            CU_OK(cuStreamSynchronize(self.stream));
+            EXPECT_EQ(sum.read<int>(), std::vector<int>(3200, 31 * 32 / 2));
+            const auto got = recv.read<int>();
+            for (std::size_t i = 0; i < 3200; ++i)
+                ASSERT_EQ(got[i], static_cast<int>(i / 100));
+            OK(ncclCommDestroy(comm));
+        },
+        options);
+}
+
 TEST(CollectiveResults, Collectives_without_elements_need_no_partner) {
     run_ranks(2, [](Rank& self) {
         ncclComm_t comm = self.communicator();
