@@ -6,3 +6,11 @@ tests_mpi_staged_differential_SOURCES = tests/mpi/staged/buffers.cpp tests/mpi/s
     tests/mpi/staged/views.cpp tests/mpi/staged/views.hpp tests/mpi/gpu.hpp
 tests_mpi_staged_differential_LDADD = $(MPI_TEST_LIBS)
 TESTS += tests/mpi/staged/differential
+
+# Failures of the driver, and operands beyond the page-locked pool.
+check_PROGRAMS += tests/mpi/staged/failures tests/mpi/staged/large
+tests_mpi_staged_failures_SOURCES = tests/mpi/staged/failures.cpp tests/mpi/gpu.hpp
+tests_mpi_staged_failures_LDADD = $(MPI_TEST_LIBS)
+tests_mpi_staged_large_SOURCES = tests/mpi/staged/large.cpp tests/mpi/gpu.hpp
+tests_mpi_staged_large_LDADD = $(MPI_TEST_LIBS)
+TESTS += tests/mpi/staged/failures tests/mpi/staged/large
