@@ -4,6 +4,5 @@
 #include "config.h"
 
 namespace swy {
-[[gnu::used]] static const char kIdentity[] =
-    "switchyard " PACKAGE_VERSION ", built with Open MPI " SWY_MPI_VERSION;
+[[gnu::used]] static const char kIdentity[] = "switchyard " PACKAGE_VERSION ", built with Open MPI " SWY_MPI_VERSION;
 }  // namespace swy

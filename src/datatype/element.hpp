@@ -1,5 +1,5 @@
-// MPI's predefined datatypes and operators in terms of what a machine does with them: one row a type, one row an operator.
-// The NCCL carrier maps these to NCCL's; the report prints them.
+// MPI's predefined datatypes and operators in terms of what a machine does with them: one row a type, one row an
+// operator. The NCCL carrier maps these to NCCL's; the report prints them.
 #pragma once
 
 #include <mpi.h>
@@ -11,15 +11,45 @@ namespace swy::datatype {
 
 enum class Element : std::uint8_t {
     kNone,  // not arithmetic of one number: pair types, packed, derived
-    kInt8, kInt16, kInt32, kInt64, kUint8, kUint16, kUint32, kUint64,
-    kFloat16, kBfloat16, kFloat8E4m3, kFloat8E5m2, kFloat32, kFloat64, kLongDouble,
-    kComplex32, kComplex64, kComplexLongDouble,  // of float, double, long double
-    kLogical,  // C bool, C++ bool, Fortran LOGICAL of its size
-    kByte,     // MPI_BYTE, MPI_PACKED: moved, and reduced bitwise only
+    kInt8,
+    kInt16,
+    kInt32,
+    kInt64,
+    kUint8,
+    kUint16,
+    kUint32,
+    kUint64,
+    kFloat16,
+    kBfloat16,
+    kFloat8E4m3,
+    kFloat8E5m2,
+    kFloat32,
+    kFloat64,
+    kLongDouble,
+    kComplex32,
+    kComplex64,
+    kComplexLongDouble,  // of float, double, long double
+    kLogical,            // C bool, C++ bool, Fortran LOGICAL of its size
+    kByte,               // MPI_BYTE, MPI_PACKED: moved, and reduced bitwise only
 };
 
 enum class Operator : std::uint8_t {
-    kUser, kSum, kProd, kMin, kMax, kLand, kLor, kLxor, kBand, kBor, kBxor, kMinloc, kMaxloc, kReplace, kNoOp, kNull,
+    kUser,
+    kSum,
+    kProd,
+    kMin,
+    kMax,
+    kLand,
+    kLor,
+    kLxor,
+    kBand,
+    kBor,
+    kBxor,
+    kMinloc,
+    kMaxloc,
+    kReplace,
+    kNoOp,
+    kNull,
 };
 
 struct ElementOf {
@@ -27,7 +57,8 @@ struct ElementOf {
     std::uint8_t bytes = 0;  // of one element
 };
 
-ElementOf element_of(MPI_Datatype predefined);  // {kNone, 0} for derived and null types; all predefined C, C++ and Fortran types of MPI 3.1 have a row
+ElementOf element_of(MPI_Datatype predefined);  // {kNone, 0} for derived and null types; all predefined C, C++ and
+                                                // Fortran types of MPI 3.1 have a row
 Operator operator_of(MPI_Op op);
 
 // Does MPI define `op` on `element` (MPI 4.0 section 6.9.2)? User operators: always.

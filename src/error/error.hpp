@@ -9,9 +9,10 @@
 
 namespace swy::error {
 
-// Raises an error of `mpi_class` (MPI_ERR_OTHER, MPI_ERR_BUFFER, ...) with `text` through the error handler of the call's owner (MPI_COMM_WORLD's
-// where it has none), and returns the code that the door must return. `text` says what happened, where, why, and what to do; it is what
-// MPI_Error_string gives for the code (cut to MPI_MAX_ERROR_STRING there; the whole goes to stderr once, when the handler is not MPI_ERRORS_RETURN).
+// Raises an error of `mpi_class` (MPI_ERR_OTHER, MPI_ERR_BUFFER, ...) with `text` through the error handler of the
+// call's owner (MPI_COMM_WORLD's where it has none), and returns the code that the door must return. `text` says what
+// happened, where, why, and what to do; it is what MPI_Error_string gives for the code (cut to MPI_MAX_ERROR_STRING
+// there; the whole goes to stderr once, when the handler is not MPI_ERRORS_RETURN).
 int raise(const Call& call, int mpi_class, const std::string& text);
 int raise(const Owner& owner, int mpi_class, const std::string& text);
 

@@ -9,30 +9,37 @@
 extern "C" {
 #endif
 
-/* The address at which the simulator may touch [address, address + bytes): for device memory its second mapping, for pinned, managed
- * and registered host memory the address itself. NULL when the range is not wholly inside one live allocation known to the driver. */
-__attribute__((visibility("default"))) void *vgpu_alias(unsigned long long address, size_t bytes);
+/* The address at which the simulator may touch [address, address + bytes): for device memory its second mapping, for
+ * pinned, managed and registered host memory the address itself. NULL when the range is not wholly inside one live
+ * allocation known to the driver. */
+__attribute__((visibility("default"))) void* vgpu_alias(unsigned long long address, size_t bytes);
 
-/* What VGPU_FAULTS asks of this call of `function` on this process (calls are counted per function and process, from 1). `hang` means: the
- * operation is accepted and never completes. `die` does not return: the process ends by SIGKILL. With kVgpuFaultError `*error_name` is the
- * name the user wrote, e.g. "ncclRemoteError" or "CUDA_ERROR_OUT_OF_MEMORY"; the caller maps it. */
+/* What VGPU_FAULTS asks of this call of `function` on this process (calls are counted per function and process, from
+ * 1). `hang` means: the operation is accepted and never completes. `die` does not return: the process ends by SIGKILL.
+ * With kVgpuFaultError `*error_name` is the name the user wrote, e.g. "ncclRemoteError" or "CUDA_ERROR_OUT_OF_MEMORY";
+ * the caller maps it. */
 enum vgpu_fault_kind { kVgpuFaultNone = 0, kVgpuFaultError = 1, kVgpuFaultHang = 2 };
-__attribute__((visibility("default"))) enum vgpu_fault_kind vgpu_fault(const char *function, const char **error_name);
+__attribute__((visibility("default"))) enum vgpu_fault_kind vgpu_fault(const char* function, const char** error_name);
 
-/* One line into this process's operation log, when VGPU_LOG=PREFIX asks for one (file PREFIX.<pid>, one JSON object a line:
- * {"t": nanoseconds, "op": "ncclAllReduce", "phase": "launch|start|end", ...}). `fields` is the inside of a JSON object, without braces, or NULL. */
-__attribute__((visibility("default"))) void vgpu_log(const char *operation, const char *phase, const char *fields);
+/* One line into this process's operation log, when VGPU_LOG=PREFIX asks for one (file PREFIX.<pid>, one JSON object a
+ * line:
+ * {"t": nanoseconds, "op": "ncclAllReduce", "phase": "launch|start|end", ...}). `fields` is the inside of a JSON
+ * object, without braces, or NULL. */
+__attribute__((visibility("default"))) void vgpu_log(const char* operation, const char* phase, const char* fields);
 
-/* A pseudo-random delay of up to a few hundred microseconds when VGPU_JITTER=seed is set; nothing otherwise. For worker threads. */
+/* A pseudo-random delay of up to a few hundred microseconds when VGPU_JITTER=seed is set; nothing otherwise. For worker
+ * threads. */
 __attribute__((visibility("default"))) void vgpu_jitter(void);
 
-/* The kernel of this (mangled) name, for code whose modules the driver never sees: nvcc's host stubs know a kernel by name alone. A CUfunction, the
- * same for every call and context and valid for the life of the process, that the driver's launch and function-attribute calls take. NULL
- * when no library named by VGPU_KERNELS has a twin of that name. */
-__attribute__((visibility("default"))) void *vgpu_function(const char *name);
+/* The kernel of this (mangled) name, for code whose modules the driver never sees: nvcc's host stubs know a kernel by
+ * name alone. A CUfunction, the same for every call and context and valid for the life of the process, that the
+ * driver's launch and function-attribute calls take. NULL when no library named by VGPU_KERNELS has a twin of that
+ * name. */
+__attribute__((visibility("default"))) void* vgpu_function(const char* name);
 
-/* The address of a symbol in the libraries named by VGPU_KERNELS, or NULL: for what a twin library may define beside kernels. */
-__attribute__((visibility("default"))) void *vgpu_kernel_symbol(const char *symbol);
+/* The address of a symbol in the libraries named by VGPU_KERNELS, or NULL: for what a twin library may define beside
+ * kernels. */
+__attribute__((visibility("default"))) void* vgpu_kernel_symbol(const char* symbol);
 
 #ifdef __cplusplus
 }

@@ -18,8 +18,8 @@
  * The sizes let the launch copy its arguments and return at once, as on a GPU. Without them the launch waits for the
  * twin.
  *
- * A variable NAME of the device code (__device__, __constant__, __managed__) starts as zeros: initial values are not read from the code.
- * A library may export a function that sets it up and keeps its address for the twins that use it,
+ * A variable NAME of the device code (__device__, __constant__, __managed__) starts as zeros: initial values are not
+ * read from the code. A library may export a function that sets it up and keeps its address for the twins that use it,
  *     VGPU_KERNEL_LINKAGE void vgpu_variable_NAME(int device, void *address, size_t bytes);
  * called once per device (a managed variable: once), before the first launch or copy that can reach the variable.
  */

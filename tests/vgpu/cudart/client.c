@@ -1,15 +1,16 @@
-/* A program as a user has it: C, built with the CUDA toolkit, nothing of Switchyard's. clients.test runs it on virtual GPUs. */
+/* A program as a user has it: C, built with the CUDA toolkit, nothing of Switchyard's. clients.test runs it on virtual
+ * GPUs. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(call)                                                              \
-    do {                                                                         \
-        cudaError_t error = (call);                                              \
-        if (error != cudaSuccess) {                                              \
-            printf("%s: %s\n", #call, cudaGetErrorString(error));                \
-            return 1;                                                            \
-        }                                                                        \
+#define CHECK(call)                                               \
+    do {                                                          \
+        cudaError_t error = (call);                               \
+        if (error != cudaSuccess) {                               \
+            printf("%s: %s\n", #call, cudaGetErrorString(error)); \
+            return 1;                                             \
+        }                                                         \
     } while (0)
 
 enum { kValues = 1 << 18 };
@@ -28,8 +29,9 @@ int main(void) {
     CHECK(cudaStreamCreate(&stream));
     CHECK(cudaEventCreate(&start));
     CHECK(cudaEventCreate(&stop));
-    CHECK(cudaMalloc((void **)&device, kValues * sizeof *device));
-    for (i = 0; i < kValues; ++i) host[i] = i * 0.5;
+    CHECK(cudaMalloc((void**)&device, kValues * sizeof *device));
+    for (i = 0; i < kValues; ++i)
+        host[i] = i * 0.5;
     CHECK(cudaEventRecord(start, stream));
     CHECK(cudaMemcpyAsync(device, host, kValues * sizeof *host, cudaMemcpyHostToDevice, stream));
     CHECK(cudaMemsetAsync(device, 0, kValues / 2 * sizeof *host, stream));

@@ -1,17 +1,18 @@
-// A program with kernels as a user has it: built by nvcc, nothing of Switchyard's. clients.test runs it on virtual GPUs, with twins.cpp and without.
+// A program with kernels as a user has it: built by nvcc, nothing of Switchyard's. clients.test runs it on virtual
+// GPUs, with twins.cpp and without.
 #include <cuda_runtime.h>
 
 #include <cstdio>
 #include <cstring>
 #include <vector>
 
-#define CHECK(call)                                                   \
-    do {                                                              \
-        const cudaError_t error = (call);                             \
-        if (error != cudaSuccess) {                                   \
+#define CHECK(call)                                                    \
+    do {                                                               \
+        const cudaError_t error = (call);                              \
+        if (error != cudaSuccess) {                                    \
             std::printf("%s: %s\n", #call, cudaGetErrorString(error)); \
-            return 1;                                                 \
-        }                                                             \
+            return 1;                                                  \
+        }                                                              \
     } while (0)
 
 __constant__ float factor = 3;
@@ -75,6 +76,7 @@ int main(int argc, char** argv) {
     const cudaError_t missing = cudaGetLastError();
     axpy<<<0, 1>>>(0, 0.0F, nullptr, nullptr);
     const cudaError_t shape = cudaGetLastError();
-    std::printf("kernel client: %d threads a block; no twin: %s; no blocks: %s\n", threads, cudaGetErrorName(missing), cudaGetErrorName(shape));
+    std::printf("kernel client: %d threads a block; no twin: %s; no blocks: %s\n", threads, cudaGetErrorName(missing),
+                cudaGetErrorName(shape));
     return missing != cudaErrorInvalidDeviceFunction || shape != cudaErrorInvalidConfiguration || threads <= 0;
 }
