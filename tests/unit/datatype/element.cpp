@@ -48,7 +48,7 @@ TEST(Element, C_types_are_what_C_makes_of_them) {
         {MPI_C_BOOL, Element::kLogical, sizeof(bool)},
         {MPI_CXX_BOOL, Element::kLogical, sizeof(bool)},
         {MPI_BYTE, Element::kByte, 1},
-        {MPI_CHAR, Element::kNone, 1},
+        {MPI_CHAR, Element::kInt8, 1},
         {MPI_WCHAR, Element::kNone, sizeof(wchar_t)},
         {MPI_DOUBLE_INT, Element::kNone, 12},
         {MPI_SHORT_INT, Element::kNone, 6},
