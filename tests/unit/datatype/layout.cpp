@@ -77,6 +77,10 @@ void check_against_the_standard(const Layout& layout, const model::Type& type, M
     EXPECT_EQ(layout.contiguous, adjacent == type.where && layout.extent == static_cast<MPI_Aint>(layout.size));
 }
 
+// Open MPI 5.0 packs some structures from other places than it was told (seen in 5.0.11: no INT at 109, two complex
+// numbers at -35 and two at 37; the last come from 29), so it is no reference for random types.
+constexpr bool kPackIsReliable = OMPI_MAJOR_VERSION < 5;
+
 void check_against_pack(const Layout& layout, MPI_Datatype type, MPI_Aint low, MPI_Aint high) {
     const std::vector<MPI_Aint> where = bytes_of(layout);
     const auto packed = packed_by_mpi(type, low, high, layout.size);
@@ -101,7 +105,8 @@ TEST_F(RandomTypes, Layouts_are_the_type_maps_of_the_standard_and_of_MPI_Pack) {
             continue;
         const auto [low, last] = std::minmax_element(type.where.begin(), type.where.end());
         check_against_the_standard(*layout, type, *low, *last + 1);
-        check_against_pack(*layout, type.handle, *low, *last + 1);
+        if (kPackIsReliable)
+            check_against_pack(*layout, type.handle, *low, *last + 1);
     }
 }
 
