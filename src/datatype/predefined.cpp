@@ -30,8 +30,8 @@ struct Row {
     Class kind;
 };
 
-// One row a type; the size is MPI's. MPI_WCHAR and MPI_CHARACTER are characters, no numbers (MPI 4.0 section 6.9.2), and
-// so is MPI_CHAR; but Open MPI reduces that as an 8-bit integer, and programs have come to count on it.
+// One row a type; the size is MPI's. MPI_WCHAR and MPI_CHARACTER are characters, no numbers (MPI 4.0 section 6.9.2),
+// and so is MPI_CHAR; but Open MPI reduces that as an 8-bit integer, and programs have come to count on it.
 std::span<const Row> rows() {
     static const Row table[] = {
         {MPI_SIGNED_CHAR, Class::kSigned},
