@@ -7,6 +7,7 @@
 #include "real.hpp"
 #include "route/call.hpp"
 #include "route/gate.hpp"
+#include "route/plain.hpp"
 #include "route/route.hpp"
 
 #define SWY_EXPORT __attribute__((visibility("default")))

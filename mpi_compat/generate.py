@@ -7,8 +7,8 @@
       AVAILABLE lists the symbols that the MPI at hand exports, one a line; functions that are not in MPI 3.1 get doors
       only where it has them. Without --available: MPI 3.1 alone.
   python3 mpi_compat/generate.py --coverage docs/coverage.md     every function and what happens to a device buffer in it
-  python3 mpi_compat/generate.py --list optional|files|doors     names, one a line: functions with doors from outside
-                                                                 MPI 3.1, files written to --sources, doors of the MPI
+  python3 mpi_compat/generate.py --list optional|files|doors     names, one a line: functions with generated doors from
+                                                                 outside MPI 3.1, files written to --sources, doors of the MPI
                                                                  at hand
 
 Needs Python 3.9 and its standard library. Files whose content has not changed are not touched.
@@ -58,7 +58,7 @@ def main():
 
 def listed(what, rows, present, families):
     if what == "optional":
-        return [r.name for r in rows if r.optional and (r.has_door or r.has("by-hand"))]
+        return [r.name for r in rows if r.optional and r.has_door]
     if what == "files":
         return ["real.cpp", *write_doors.files(rows, present, families)]
     return [r.name for r in present if r.has_door or r.has("by-hand")]

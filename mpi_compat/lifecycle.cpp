@@ -1,5 +1,10 @@
-// The doors written by hand: MPI's start and end, and the question whether MPI takes device memory.
+// The doors written by hand: MPI's start and end, a session's start and end, and the question whether MPI takes device
+// memory.
 #include "route/lifecycle.hpp"
+
+#include <cstdio>
+#include <string>
+
 #include "mpi_compat/door.hpp"
 #include "settings/settings.hpp"
 
@@ -29,6 +34,30 @@ extern "C" SWY_EXPORT int MPI_Finalize(void) {
     return real::Finalize();
 }
 SWY_PAIR(MPI_Finalize)
+
+#ifdef MPI_SESSION_NULL  // MPI 4.0; Open MPI has sessions since 5.0
+extern "C" SWY_EXPORT int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+    gate::before_init();
+    const int code = real::Session_init(info, errhandler, session);
+    if (code != MPI_SUCCESS)
+        return code;
+    const std::string problems = route::after_session_init();
+    if (problems.empty())
+        return MPI_SUCCESS;
+    std::fprintf(stderr, "switchyard: MPI_Session_init: %s\n", problems.c_str());
+    real::Session_call_errhandler(*session, MPI_ERR_OTHER);
+    real::Session_finalize(session);
+    return MPI_ERR_OTHER;
+}
+SWY_PAIR(MPI_Session_init)
+
+extern "C" SWY_EXPORT int MPI_Session_finalize(MPI_Session* session) {
+    if (session != nullptr && *session != MPI_SESSION_NULL)  // else the real call says what is wrong
+        route::before_session_finalize();
+    return real::Session_finalize(session);
+}
+SWY_PAIR(MPI_Session_finalize)
+#endif
 
 // Programs ask this (mpi-ext.h declares it where Open MPI has it) before they pass device pointers.
 extern "C" SWY_EXPORT int MPIX_Query_cuda_support(void) {

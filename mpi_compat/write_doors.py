@@ -36,19 +36,45 @@ using namespace swy;
 
 
 def door(row):
+    """Two functions: with one, what the open door needs on the stack would be paid for at the closed one."""
     real = f"real::{real_name(row.name)}("
     head = fill(f'extern "C" SWY_EXPORT {row.result} {row.name}(', [a.declaration() for a in row.arguments], ") {", 4)
     straight = fill(f"        return {real}", [a.name for a in row.arguments], ");", 12)
-    return f"""{head}
-    if (gate::closed()) [[likely]]
-{straight}
-{operands(row)}{fill("    const Call call{", call_fields(row), "};", 8)}
+    passed = ", ".join(a.name for a in row.arguments)
+    behind = fill(f"static __attribute__((noinline)) {row.result} open_{row.name}(", [a.declaration() for a in row.arguments], ") {", 4)
+    return f"""{behind}
+{plain(row, straight)}{operands(row)}{fill("    const Call call{", call_fields(row), "};", 8)}
     return route::take(call, [=]({'const Operand* use' if row.buffers else 'const Operand*'}) {{
 {fill(f"        return {real}", forwarded(row), ");", 12)}
     }});
 }}
+
+{head}
+    if (gate::closed()) [[likely]]
+{straight}
+    return open_{row.name}({passed});
+}}
 SWY_PAIR({row.name})
 """
+
+
+def plain(row, straight):
+    """The way past the router for buffers that are plainly host memory; nothing where displacements must be looked at."""
+    if not row.buffers or any("_" in b.shape or b.shape == "address" or not buffer_type(b) for b in row.buffers):
+        return ""
+    tests = ["route::nobody_watches()"]
+    tests += [f"route::on_host({b.name}, {buffer_type(b)})" for b in row.buffers]
+    if row.has("routed"):
+        last = row.buffers[-1]
+        # With several blocks the size of the communicator counts too, which is more than a look.
+        one_block = all(b.shape == "one" for b in row.buffers)
+        tests.append(f"route::small({last.count}, {last.type})" if one_block else "!route::job_agrees")
+    condition = fill("    if (", [t + (" &&" if t is not tests[-1] else "") for t in tests], ") [[likely]] {", 8)
+    return condition.replace("&&,", "&&") + f"\n        const route::Inside guard;\n{straight}\n    }}\n"
+
+
+def buffer_type(buffer):
+    return "MPI_BYTE" if buffer.shape == "bytes" else buffer.type
 
 
 def fill(start, items, end, indent):

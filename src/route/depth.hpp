@@ -7,7 +7,7 @@ namespace swy::route {
 
 // Initial-exec: the library is in the initial set of objects (preloaded or linked), and the access is then one
 // instruction.
-extern thread_local int depth __attribute__((tls_model("initial-exec")));
+extern constinit thread_local int depth __attribute__((tls_model("initial-exec")));
 
 class Inside {
   public:

@@ -31,7 +31,12 @@ constinit link_map quiet{};  // has no successor: nothing to look for
 constinit link_map restless{.l_addr = 0, .l_name = nullptr, .l_ld = nullptr, .l_next = &quiet, .l_prev = nullptr};
 
 std::atomic<unsigned long long> seen_loads{0};
-void* held = nullptr;  // our reference to a library of MPI's
+
+// Our references to libraries of MPI's: more than one where MPI_Init follows MPI_Session_init. Not destroyed at exit.
+std::vector<void*>& held() {
+    static auto* references = new std::vector<void*>;
+    return *references;
+}
 
 // Not destroyed at exit.
 std::set<std::uintptr_t>& before_mpi() {
@@ -102,7 +107,7 @@ const link_map* last_library() {
         entry->l_addr != last.base)
         return &restless;
     if (!started_with)
-        held = reference.keep();
+        held().push_back(reference.keep());
     return entry;
 }
 
@@ -147,8 +152,8 @@ void watch() {
 
 void unwatch() {
     last_seen.store(&quiet, std::memory_order_release);
-    if (held != nullptr)
-        dlclose(std::exchange(held, nullptr));
+    for (void* reference : std::exchange(held(), {}))
+        dlclose(reference);
 }
 
 }  // namespace swy::gate

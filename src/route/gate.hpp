@@ -25,7 +25,7 @@ bool refresh();
 // but may cost more.
 void before_init();
 
-// Starts to look, at the end of MPI_Init; adopts a driver that is loaded already.
+// Starts to look, at the end of MPI_Init or MPI_Session_init, or looks afresh; adopts a driver that is loaded already.
 void watch();
 
 // Stops looking, before MPI goes down.

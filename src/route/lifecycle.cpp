@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "carrier/nccl/communicator.hpp"
@@ -11,10 +14,12 @@
 #include "comm/control.hpp"
 #include "comm/establish.hpp"
 #include "comm/state.hpp"
+#include "datatype/layout.hpp"
 #include "device/device.hpp"
 #include "error/error.hpp"
 #include "real.hpp"
 #include "report/report.hpp"
+#include "request/wait.hpp"
 #include "route/depth.hpp"
 #include "route/gate.hpp"
 #include "route/job.hpp"
@@ -22,6 +27,16 @@
 
 namespace swy::route {
 namespace {
+
+// Who keeps Switchyard up in this process: MPI_COMM_WORLD from MPI_Init to MPI_Finalize, and each session (MPI 4.0
+// section 11.3), in any order. The mutex is never held in a collective call: a session's thread must not wait for
+// another's MPI_Init.
+struct Users {
+    std::mutex mutex;
+    bool world = false;
+    int sessions = 0;
+};
+constinit Users users{};
 
 // Every rank decides by the first rank's settings: ranks with different environments must not disagree on routes.
 int share_settings(settings::Values& values) {
@@ -84,6 +99,40 @@ report::Facts facts() {
     return facts;
 }
 
+// The last user has gone: no call that needs Switchyard can follow.
+void end() {
+    device::release_pools();
+    datatype::release();
+    gate::unwatch();
+    gate::open = false;
+}
+
+void begin_world(const settings::Values& values) {
+    const std::scoped_lock lock(users.mutex);
+    settings::install(values, true);
+    users.world = true;
+    request::has_self = true;
+}
+
+void end_world() {
+    const std::scoped_lock lock(users.mutex);
+    users.world = false;
+    request::has_self = false;
+    if (users.sessions == 0)
+        end();
+}
+
+// The report sums over MPI_COMM_WORLD. Where there never was one, its absence is explained once.
+void explain_missing_report() {
+    int initialized = 0;
+    real::Initialized(&initialized);
+    const char* rank = std::getenv("PMIX_RANK");
+    if (initialized == 0 && settings::values().report != settings::ReportTo::kOff &&
+        (rank == nullptr || std::string_view(rank) == "0"))
+        std::fprintf(
+            stderr, "switchyard: no report: it is made over MPI_COMM_WORLD, and this program has MPI sessions alone\n");
+}
+
 }  // namespace
 
 int after_init() {
@@ -92,10 +141,10 @@ int after_init() {
     const std::string problems = settings::read(values);
     if (const int rc = share_settings(values); rc != MPI_SUCCESS)
         return rc;
-    settings::install(values, true);
     bool gpus = false;
     if (const int rc = learn_whether_job_has_gpus(gpus); rc != MPI_SUCCESS)
         return rc;
+    begin_world(values);
     if (!problems.empty())  // after the collective calls: the other ranks must not wait for one that stops here
         return error::raise(Owner(MPI_COMM_WORLD), MPI_ERR_OTHER, "MPI_Init: " + problems);
     if (!values.enabled)
@@ -116,19 +165,41 @@ int after_init() {
 
 void before_finalize() {
     const Inside guard;
-    if (!settings::values().enabled)
+    if (settings::values().enabled) {
+        const report::Facts last = report::enabled ? facts() : report::Facts{};
+        job_agrees = false;
+        comm::stop();
+        carrier::nccl::Communicator::end_all();
+        comm::stop_control();
+        if (report::enabled)
+            report::write(last);
+        report::enabled = false;
+    }
+    end_world();
+}
+
+std::string after_session_init() {
+    const Inside guard;
+    const std::scoped_lock lock(users.mutex);
+    if (!users.world && users.sessions == 0) {
+        settings::Values values;
+        if (std::string problems = settings::read(values); !problems.empty())
+            return problems;
+        settings::install(values, false);
+        if (values.enabled)
+            gate::watch();
+    }
+    ++users.sessions;
+    return {};
+}
+
+void before_session_finalize() {
+    const Inside guard;
+    const std::scoped_lock lock(users.mutex);
+    if (users.sessions == 0 || --users.sessions > 0 || users.world)
         return;
-    const report::Facts last = report::enabled ? facts() : report::Facts{};
-    comm::stop();
-    carrier::nccl::Communicator::end_all();
-    comm::stop_control();
-    device::release_pools();
-    if (report::enabled)
-        report::write(last);
-    report::enabled = false;
-    gate::unwatch();
-    gate::open = false;
-    job_agrees = false;
+    explain_missing_report();
+    end();
 }
 
 }  // namespace swy::route

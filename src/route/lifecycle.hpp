@@ -1,5 +1,8 @@
-// What happens at MPI_Init, MPI_Finalize and MPI_Abort. The doors of these calls use it; nothing else does.
+// What happens at MPI_Init, MPI_Finalize and at a session's start and end. The doors of these calls use it; nothing
+// else does.
 #pragma once
+
+#include <string>
 
 namespace swy::route {
 
@@ -8,8 +11,17 @@ namespace swy::route {
 // MPI_COMM_WORLD; returns MPI's code.
 int after_init();
 
-// Before MPI goes down, collective over MPI_COMM_WORLD: ends NCCL communicators, frees device resources, writes the
-// report.
+// Before MPI goes down, collective over MPI_COMM_WORLD: ends NCCL communicators, writes the report, frees device
+// resources unless a session still needs them.
 void before_finalize();
+
+// Once a session is there; local, as MPI_Session_init is (MPI 4.0 section 11.3.1). The first user of MPI in this
+// process reads the settings and starts to look for a driver. Without MPI_Init no rank knows another's settings or
+// driver, so nothing is agreed on: device buffers are staged by each rank for itself. Returns "" or what is wrong with
+// the settings; such a session does not count.
+std::string after_session_init();
+
+// Before a session that counts goes down; local. The last user frees the device resources.
+void before_session_finalize();
 
 }  // namespace swy::route

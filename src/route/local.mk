@@ -11,6 +11,7 @@ libswy_la_SOURCES += \
     src/route/lifecycle.hpp \
     src/route/operands.cpp \
     src/route/operands.hpp \
+    src/route/plain.hpp \
     src/route/reason.cpp \
     src/route/reason.hpp \
     src/route/route.hpp \

@@ -35,14 +35,6 @@ int ranks_of(const Call& call) {
 
 }  // namespace
 
-bool plainly_on_host(const Call& call) {
-    for (const Operand& operand : call.operands)
-        if (device::on_device(operand.address) || !begins_at_address(operand.shape) ||
-            datatype::predefined_size(operand.type) == 0)
-            return false;
-    return true;
-}
-
 Presence on_device(const Call& call) {
     Presence found = Presence::kNothing;
     for (const Operand& operand : call.operands) {
@@ -70,12 +62,6 @@ std::size_t message_bytes(const Call& call) {
     // The last operand has what every rank must give alike: the receive count and type, or the only ones. (MPI_Reduce
     // gives both operands the same; MPI_Allgather's and MPI_Alltoall's send arguments are ignored with MPI_IN_PLACE.)
     return blocks_bytes({.count = call.operands.back().count, .type = call.operands.back().type}, 1);
-}
-
-bool plainly_under_threshold(const Call& call) {
-    const Operand& last = call.operands.back();
-    return last.shape == Shape::kOne && last.count >= 0 &&
-           static_cast<std::size_t>(last.count) * datatype::predefined_size(last.type) < threshold;
 }
 
 bool under_threshold(const Call& call) {

@@ -8,10 +8,6 @@
 
 namespace swy::route {
 
-// True for a call whose operands are all blocks of predefined types in host memory; false where more than a look is
-// needed. For the fast path.
-bool plainly_on_host(const Call& call);
-
 // What of the call's operands is on a device (managed memory included).
 enum class Presence : std::uint8_t {
     kNothing,  // host memory alone
@@ -33,9 +29,6 @@ std::size_t message_bytes(const Call& call);
 // Is the message smaller than SWITCHYARD_NCCL_THRESHOLD? The same answer on every rank: what is compared is the size of
 // all blocks together.
 bool under_threshold(const Call& call);
-
-// The same for one block of a predefined type; false where more than a look is needed. For the fast path.
-bool plainly_under_threshold(const Call& call);
 
 // Bytes that this rank passes, for the report.
 std::size_t payload_bytes(const Call& call);

@@ -24,7 +24,7 @@
 
 namespace swy::route {
 
-thread_local int depth = 0;
+constinit thread_local int depth = 0;
 bool job_agrees = false;
 std::size_t threshold = 0;
 
@@ -198,19 +198,9 @@ int take_or_throw(const Call& call, Real real) {
     }
 }
 
-// The commonest call by far, in a job with GPUs: a small one of host memory. What is added to it here is counted by
-// tests/bench/instructions.test.
-bool is_plain_host_call(const Call& call) {
-    if (report::enabled || depth != 0 || gate::changed() || !plainly_on_host(call))
-        return false;
-    return treatment(call.id) != Treatment::kRouted || !job_agrees || plainly_under_threshold(call);
-}
-
 }  // namespace
 
 int take(const Call& call, Real real) {
-    if (is_plain_host_call(call)) [[likely]]
-        return run_host(call, real);
     try {
         return take_or_throw(call, real);
     } catch (const std::bad_alloc&) {

@@ -144,7 +144,7 @@ bool Communicator::start_end() {
     if (handle_ == nullptr)
         return false;
     // The device was reset, or its context destroyed: NCCL's resources went with it, and NCCL would touch them.
-    if (lane_.record() != 0) {
+    if (!lane_.alive()) {
         handle_ = nullptr;
         return false;
     }

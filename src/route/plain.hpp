@@ -1,0 +1,33 @@
+// The second line of a door, in a job with GPUs: host memory in blocks of predefined types passes with a look at each
+// buffer and no more. What this adds to a call is counted by tests/bench/instructions.test. Only doors use it.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+
+#include "datatype/quick.hpp"
+#include "device/device.hpp"
+#include "report/report.hpp"
+#include "route/depth.hpp"
+#include "route/gate.hpp"
+#include "route/job.hpp"
+
+namespace swy::route {
+
+// No report counts this call, MPI does not make it itself, and no library was loaded that may be a driver.
+inline bool nobody_watches() {
+    return !report::enabled && depth == 0 && !gate::changed();
+}
+
+// A buffer whose data begins at its address, in host memory. False where more than a look is needed (derived types).
+inline bool on_host(const void* address, MPI_Datatype type) {
+    return !device::on_device(address) && datatype::predefined_size(type) != 0;
+}
+
+// A routed collective that needs no agreement for its size, which is the same on all ranks.
+inline bool small(MPI_Count count, MPI_Datatype type) {
+    return !job_agrees || (count >= 0 && static_cast<std::size_t>(count) * datatype::predefined_size(type) < threshold);
+}
+
+}  // namespace swy::route
