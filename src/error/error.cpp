@@ -61,6 +61,17 @@ bool handler_returns(const Owner& owner) {
     return returns(handler);
 }
 
+// MPI_COMM_WORLD's exists from MPI_Init to MPI_Finalize (MPI 4.0 section 9.3). Any other object has one for as long as
+// it lives, and may come from a session, of which MPI_Initialized knows nothing.
+bool has_handler(const Owner& owner) {
+    if (owner.kind != Owner::Kind::kComm || (owner.comm != MPI_COMM_WORLD && owner.comm != MPI_COMM_SELF))
+        return true;
+    int up = 0, down = 0;
+    real::Initialized(&up);
+    real::Finalized(&down);
+    return up && !down;
+}
+
 int through_handler(const Owner& owner, int code) {
     switch (owner.kind) {
         case Owner::Kind::kWin:
@@ -78,10 +89,7 @@ int raise(const Owner& owner, int mpi_class, const std::string& text) {
     Owner asked = owner;
     if (asked.kind == Owner::Kind::kNone || (asked.kind == Owner::Kind::kComm && asked.comm == MPI_COMM_NULL))
         asked = Owner(MPI_COMM_WORLD);
-    int up = 0, down = 0;
-    real::Initialized(&up);
-    real::Finalized(&down);
-    if (!up || down) {  // no handler exists (MPI 4.0 section 9.3)
+    if (!has_handler(asked)) {
         std::fprintf(stderr, "switchyard: %s\n", text.c_str());
         return mpi_class;
     }

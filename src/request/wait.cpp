@@ -1,5 +1,7 @@
 #include "request/wait.hpp"
 
+#include <thread>
+
 #include "real.hpp"
 
 namespace swy::request {
@@ -14,7 +16,13 @@ bool Deadline::passed() const {
     return !never_ && std::chrono::steady_clock::now() >= end_;
 }
 
+constinit std::atomic<bool> has_self{false};
+
 void progress() {
+    if (!has_self.load(std::memory_order_relaxed)) [[unlikely]] {
+        std::this_thread::yield();
+        return;
+    }
     int flag = 0;
     // A probe on MPI_COMM_SELF finds nothing of anybody's and runs the progress engine (which yields when the job asks
     // for that).

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <chrono>
 
 namespace swy::request {
@@ -19,8 +20,12 @@ class Deadline {
     bool never_;
 };
 
-// One step of MPI's progress engine; does not block.
+// One step of MPI's progress engine; does not block. Where there is no MPI_COMM_SELF to ask through, as in a program of
+// sessions alone, it yields: nothing is agreed on there, so what is waited for is a copy, which needs no peer.
 void progress();
+
+// Is there an MPI_COMM_SELF, that is, are we between MPI_Init and MPI_Finalize? Set by lifecycle.
+extern std::atomic<bool> has_self;
 
 // Completes `request`, which is a real MPI request. False when the deadline passed first: the request then is still
 // pending.
