@@ -94,13 +94,18 @@ class Driver {
 class Memory {
   public:
     Memory(Kind kind, std::size_t bytes)
-        : kind_(kind), bytes_(bytes), data_(Driver::get().allocate(kind, bytes == 0 ? 1 : bytes)) {}
+        : kind_(kind),
+          bytes_(bytes),
+          data_(kind == Kind::kHost ? std::malloc(bytes == 0 ? 1 : bytes)
+                                    : Driver::get().allocate(kind, bytes == 0 ? 1 : bytes)) {}
     Memory(Kind kind, const std::vector<std::byte>& content) : Memory(kind, content.size()) { write(content); }
     Memory(Memory&& other) noexcept
         : kind_(other.kind_), bytes_(other.bytes_), data_(std::exchange(other.data_, nullptr)) {}
     Memory& operator=(Memory&&) = delete;
     ~Memory() {
-        if (data_ != nullptr)
+        if (kind_ == Kind::kHost)  // a rank without driver has this kind
+            std::free(data_);
+        else if (data_ != nullptr)
             Driver::get().release(kind_, data_);
     }
 
