@@ -1,6 +1,7 @@
 // A fixed sequence of calls whose routes are known by arithmetic: other tests run it and read the report, the virtual
 // GPUs' log or the exit status. Prints nothing when all results are right. Options: --count N (doubles, default
-// 131072), --calls N, --errors-return, --forget (no MPI_Comm_free), --share (all ranks on device 0).
+// 131072), --calls N, --rounds N (so often: duplicate the communicator, use it, free it), --errors-return, --forget (no
+// MPI_Comm_free), --share (all ranks on device 0), --reset (resets the device before MPI_Finalize).
 #include <mpi.h>
 
 #include <cstdio>
@@ -50,29 +51,40 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int count = 131072, calls = 3;
-    bool forget = false, share = false;
+    int count = 131072, calls = 3, rounds = 1;
+    bool forget = false, share = false, reset = false;
     for (int i = 1; i < argc; ++i) {
         const std::string_view option = argv[i];
         if (option == "--count")
             count = std::atoi(argv[++i]);
         else if (option == "--calls")
             calls = std::atoi(argv[++i]);
+        else if (option == "--rounds")
+            rounds = std::atoi(argv[++i]);
         else if (option == "--errors-return")
             MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         else if (option == "--forget")
             forget = true;
         else if (option == "--share")
             share = true;
+        else if (option == "--reset")
+            reset = true;
     }
-    gpu::Driver::get().use(share ? 0 : rank % gpu::Driver::get().devices);
-    MPI_Comm comm = MPI_COMM_NULL;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);  // inherits the error handler
-    const int bad = allreduces(count, calls, comm);
-    if (bad == 3)
-        MPI_Abort(MPI_COMM_WORLD, bad);  // the communicator's state is unknown after an error
-    if (!forget)
-        MPI_Comm_free(&comm);
+    gpu::Driver& driver = gpu::Driver::get();
+    const int device = share ? 0 : rank % driver.devices;
+    driver.use(device);
+    int bad = 0;
+    for (int round = 0; round < rounds && bad == 0; ++round) {
+        MPI_Comm comm = MPI_COMM_NULL;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);  // inherits the error handler
+        bad = allreduces(count, calls, comm);
+        if (bad == 3)
+            MPI_Abort(MPI_COMM_WORLD, bad);  // the communicator's state is unknown after an error
+        if (!forget)
+            MPI_Comm_free(&comm);
+    }
+    if (reset)
+        driver.check("cuDevicePrimaryCtxReset", driver.call<int(int)>("cuDevicePrimaryCtxReset_v2")(device));
     MPI_Finalize();
     return bad;
 }
