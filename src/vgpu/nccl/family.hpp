@@ -1,6 +1,7 @@
 // What the ranks of a communicator have between them: links to all peers, the bell, the order of operations. A
-// communicator has a family of its own, or shares its parent's (splitShare, shrinkShare). Ranks here are those of the
-// first of them.
+// communicator has a family of its own, or its parent's (splitShare, shrinkShare in the parent's configuration). Ranks
+// here are those of the first of them. Halting or failing concerns all that share, as NCCL's guide warns of aborting
+// one.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,3 @@
-// test-timeout: 400
 // Every collective, datatype and operator, in place and not, on 1 to 5 processes, against arithmetic done here.
 #include <cmath>
 #include <functional>

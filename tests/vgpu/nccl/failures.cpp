@@ -1,4 +1,3 @@
-// test-timeout: 300
 // What goes wrong: hangs and how they end, mismatches, duplicate devices, dead peers, injected faults.
 #include <csignal>
 #include <fstream>
