@@ -38,11 +38,18 @@ AC_DEFUN([SWY_SANITIZERS],[
     SWY_SANITIZE="-fsanitize=$enable_sanitizers -fno-omit-frame-pointer"
     SWY_CXXFLAGS="$SWY_CXXFLAGS $SWY_SANITIZE"
     SWY_CFLAGS="$SWY_CFLAGS $SWY_SANITIZE"
+    AS_IF([$CXX --version | grep -qi clang],
+      [AC_MSG_ERROR([--enable-sanitizers needs g++: clang links its sanitizers into programs only, not into the library that is preloaded])])
+    # libtool links shared libraries with -nostdlib, which also leaves these out.
+    AS_CASE([,$enable_sanitizers,],[*,address,*],[SANITIZER_LIBS="$SANITIZER_LIBS -lasan"])
+    AS_CASE([,$enable_sanitizers,],[*,thread,*],[SANITIZER_LIBS="$SANITIZER_LIBS -ltsan"])
+    AS_CASE([,$enable_sanitizers,],[*,undefined,*],[SANITIZER_LIBS="$SANITIZER_LIBS -lubsan"])
     SWY_FOUND([sanitizers],[$enable_sanitizers])])
   # Tests may take so many times longer.
   AS_IF([test -n "$enable_sanitizers"],[SWY_TIME_FACTOR=4],[SWY_TIME_FACTOR=1])
   AC_SUBST([SWY_TIME_FACTOR])
   AC_SUBST([SWY_SANITIZE])
+  AC_SUBST([SANITIZER_LIBS])
   AC_SUBST([SANITIZERS],[$enable_sanitizers])
 ])
 
