@@ -1,6 +1,7 @@
 #include "route/operands.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "carrier/staged/staged.hpp"
 #include "datatype/layout.hpp"
@@ -12,18 +13,27 @@
 namespace swy::route {
 namespace {
 
-// Elements of an operand's blocks together, for the shapes whose counts the call itself holds.
-std::size_t blocks_bytes(const Operand& operand, int ranks) {
+// Elements of an operand's blocks together, for the shapes whose counts the call itself holds; 0 for the others.
+std::size_t elements(const Operand& operand, int ranks) {
+    const auto count = static_cast<std::size_t>(std::max<MPI_Count>(operand.count, 0));
     switch (operand.shape) {
         case Shape::kOne:
-            return static_cast<std::size_t>(std::max<MPI_Count>(operand.count, 0)) * datatype::size_of(operand.type);
+            return count;
         case Shape::kRanks:
         case Shape::kRanksLocal:
-            return static_cast<std::size_t>(std::max<MPI_Count>(operand.count, 0)) * datatype::size_of(operand.type) *
-                   static_cast<std::size_t>(ranks);
+            return count * static_cast<std::size_t>(ranks);
+        case Shape::kRanksSum:
+        case Shape::kRanksOwn:
+            if (std::any_of(operand.counts, operand.counts + ranks, [](int c) { return c < 0; }))
+                return 0;
+            return std::accumulate(operand.counts, operand.counts + ranks, std::size_t{0});
         default:
             return 0;
     }
+}
+
+std::size_t blocks_bytes(const Operand& operand, int ranks) {
+    return elements(operand, ranks) * datatype::size_of(operand.type);
 }
 
 int ranks_of(const Call& call) {
@@ -54,14 +64,19 @@ bool any_on_host(const Call& call, int rank) {
     return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
         const bool counts = operand.address != MPI_IN_PLACE &&
                             (operand.at == At::kAll || (operand.at == At::kRoot) == (rank == call.root));
-        return counts && !carrier::staged::touches_device(call, operand);
+        const bool nothing = operand.shape == Shape::kRanksOwn && operand.counts[rank] == 0;
+        return counts && !nothing && !carrier::staged::touches_device(call, operand);
     });
 }
 
 std::size_t message_bytes(const Call& call) {
     // The last operand has what every rank must give alike: the receive count and type, or the only ones. (MPI_Reduce
     // gives both operands the same; MPI_Allgather's and MPI_Alltoall's send arguments are ignored with MPI_IN_PLACE.)
-    return blocks_bytes({.count = call.operands.back().count, .type = call.operands.back().type}, 1);
+    Operand operand = call.operands.back();
+    const bool has_counts = operand.counts != nullptr;
+    if (!has_counts)
+        operand.shape = Shape::kOne;
+    return blocks_bytes(operand, has_counts ? ranks_of(call) : 1);
 }
 
 bool under_threshold(const Call& call) {

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <string>
 #include <string_view>
@@ -42,15 +43,16 @@ struct Op {
     bool integer, floating, complex, logical, pair;
 };
 
-enum class Which { kAllreduce, kReduce, kBcast, kAllgather, kAlltoall, kReduceScatterBlock };
-constexpr const char* kNames[] = {"Allreduce", "Reduce", "Bcast", "Allgather", "Alltoall", "Reduce_scatter_block"};
+enum class Which { kAllreduce, kReduce, kBcast, kAllgather, kAlltoall, kReduceScatterBlock, kReduceScatter };
+constexpr const char* kNames[] = {"Allreduce",     "Reduce", "Bcast", "Allgather", "Alltoall", "Reduce_scatter_block",
+                                  "Reduce_scatter"};
 
 struct Round {
     Which which;
     const Type* type;
     const Op* op;
     int count, root;
-    bool in_place;
+    bool in_place, uneven;
     std::vector<gpu::Kind> send_kind, recv_kind;  // by rank of the communicator
 };
 
@@ -136,7 +138,8 @@ class Test {
     std::size_t draw(std::size_t below) { return static_cast<std::size_t>(random_() % below); }
 
     bool reduces(Which which) const {
-        return which == Which::kAllreduce || which == Which::kReduce || which == Which::kReduceScatterBlock;
+        return which == Which::kAllreduce || which == Which::kReduce || which == Which::kReduceScatterBlock ||
+               which == Which::kReduceScatter;
     }
 
     bool defined(const Type& type, const Op& op) const {
@@ -155,7 +158,7 @@ class Test {
 
     Round draw_round() {
         Round round{};
-        round.which = static_cast<Which>(draw(6));
+        round.which = static_cast<Which>(draw(7));
         const std::size_t type = draw(types_.size()), op = draw(ops_.size());
         round.type = &types_[type];
         if (reduces(round.which)) {
@@ -167,11 +170,12 @@ class Test {
         }
         round.count = draw_count();
         if ((round.which == Which::kAlltoall || round.which == Which::kAllgather ||
-             round.which == Which::kReduceScatterBlock))
+             round.which == Which::kReduceScatterBlock || round.which == Which::kReduceScatter))
             round.count = std::min(round.count, 40000);
         const std::size_t root = draw(1000);
         round.root = static_cast<int>(root % static_cast<std::size_t>(smallest_size()));
         round.in_place = draw(3) == 0;
+        round.uneven = draw(2) == 0;
         const std::size_t mode = draw(3);  // all device, all host, anything
         for (int i = 0; i < 16; ++i) {
             const std::size_t a = draw(4), b = draw(4);
@@ -253,20 +257,47 @@ class Test {
                 return MPI_Allgather(send, r.count, t, recv, r.count, t, comm_);
             case Which::kAlltoall:
                 return MPI_Alltoall(send, r.count, t, recv, r.count, t, comm_);
+            case Which::kReduceScatter:
+                return MPI_Reduce_scatter(send, recv, counts_of(r).data(), t, r.op->op, comm_);
             default:
                 return MPI_Reduce_scatter_block(send, recv, r.count, t, r.op->op, comm_);
         }
+    }
+
+    // The same for all ranks, or different ones with none among them.
+    std::vector<int> counts_of(const Round& r) const {
+        std::vector<int> counts(static_cast<std::size_t>(size_), r.count);
+        for (std::size_t i = 0; i < counts.size() && r.uneven; ++i)
+            counts[i] = static_cast<int>(
+                (static_cast<std::size_t>(r.count) * ((i + static_cast<std::size_t>(r.root)) % 3)) / 2);
+        return counts;
+    }
+
+    // In place, what MPI leaves of the rest of the input is not said.
+    Bytes told(const Round& r, bool in_place, Bytes bytes, std::size_t step) const {
+        if (r.which == Which::kReduceScatter && in_place) {
+            const auto own = static_cast<std::size_t>(counts_of(r)[static_cast<std::size_t>(rank_)]);
+            std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(kGuard + own * step),
+                      bytes.end() - static_cast<std::ptrdiff_t>(kGuard), std::byte{0});
+        }
+        return bytes;
     }
 
     bool compare(const Round& r) {
         MPI_Aint lb = 0, extent = 0;
         MPI_Type_get_extent(r.type->type, &lb, &extent);
         const auto count = static_cast<std::size_t>(r.count), ranks = static_cast<std::size_t>(size_);
-        const bool many_send = r.which == Which::kAlltoall || r.which == Which::kReduceScatterBlock;
+        const bool many_send =
+            r.which == Which::kAlltoall || r.which == Which::kReduceScatterBlock || r.which == Which::kReduceScatter;
         bool in_place = r.in_place && r.which != Which::kBcast && (r.which != Which::kReduce || rank_ == r.root);
         const bool many_recv = r.which == Which::kAlltoall || r.which == Which::kAllgather || (in_place && many_send);
-        const std::size_t send_elements = count * (many_send ? ranks : 1),
-                          recv_elements = count * (many_recv ? ranks : 1);
+        std::size_t send_elements = count * (many_send ? ranks : 1), recv_elements = count * (many_recv ? ranks : 1);
+        if (r.which == Which::kReduceScatter) {
+            const std::vector<int> counts = counts_of(r);
+            send_elements = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+            recv_elements =
+                in_place ? send_elements : static_cast<std::size_t>(counts[static_cast<std::size_t>(rank_)]);
+        }
         const auto step = static_cast<std::size_t>(extent);
         Bytes send(2 * kGuard + send_elements * step, std::byte{0x5a}),
             recv(2 * kGuard + recv_elements * step, std::byte{0xa5});
@@ -281,7 +312,8 @@ class Test {
         const gpu::Memory s(r.send_kind[static_cast<std::size_t>(rank_)], send),
             v(r.recv_kind[static_cast<std::size_t>(rank_)], recv);
         const int rc = invoke(r, in_place ? MPI_IN_PLACE : s.at(start), no_recv ? nullptr : v.at(start));
-        return rc == MPI_SUCCESS && s.read() == send && v.read() == host_recv;
+        return rc == MPI_SUCCESS && s.read() == send &&
+               told(r, in_place, v.read(), step) == told(r, in_place, host_recv, step);
     }
 
     std::mt19937_64 random_;

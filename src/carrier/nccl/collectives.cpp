@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
+#include <span>
 
 #include "carrier/nccl/library.hpp"
 #include "carrier/nccl/mapping.hpp"
@@ -44,31 +46,61 @@ ncclResult_t allgather(const Launch& l) {
                             l.communicator.handle(), l.stream());
 }
 
+// Makes NCCL calls one group: NCCL then sees them as one operation, in which no order can deadlock.
+class Group {
+  public:
+    explicit Group(const Entries& nccl) : nccl_(nccl), first_(nccl.GroupStart()) {}
+    void add(ncclResult_t result) {
+        if (first_ == ncclSuccess && result != ncclInProgress)
+            first_ = result;
+    }
+    ncclResult_t end() {
+        const ncclResult_t ended = nccl_.GroupEnd();
+        return first_ == ncclSuccess ? ended : first_;
+    }
+
+  private:
+    const Entries& nccl_;
+    ncclResult_t first_;
+};
+
 ncclResult_t alltoall(const Launch& l) {
     // In place, all of the receive buffer was copied to the scratch memory first: NCCL has no exchange in place.
     const auto* send = static_cast<const std::byte*>(l.work.in_place ? l.work.scratch.data() : l.work.send);
     if (l.nccl.AlltoAll != nullptr)
         return l.nccl.AlltoAll(send, l.work.recv, l.work.count, l.type(), l.communicator.handle(), l.stream());
     auto* recv = static_cast<std::byte*>(l.work.recv);
-    ncclResult_t first = l.nccl.GroupStart();
-    auto keep = [&first](ncclResult_t result) {
-        if (first == ncclSuccess && result != ncclInProgress)
-            first = result;
-    };
+    Group group(l.nccl);
     for (int peer = 0; peer < l.communicator.size(); ++peer) {
         const std::size_t offset = static_cast<std::size_t>(peer) * l.work.bytes();
-        keep(l.nccl.Send(send + offset, l.work.count, l.type(), peer, l.communicator.handle(), l.stream()));
-        keep(l.nccl.Recv(recv + offset, l.work.count, l.type(), peer, l.communicator.handle(), l.stream()));
+        group.add(l.nccl.Send(send + offset, l.work.count, l.type(), peer, l.communicator.handle(), l.stream()));
+        group.add(l.nccl.Recv(recv + offset, l.work.count, l.type(), peer, l.communicator.handle(), l.stream()));
     }
-    const ncclResult_t end = l.nccl.GroupEnd();
-    return first == ncclSuccess ? end : first;
+    return group.end();
 }
 
 ncclResult_t reduce_scatter_block(const Launch& l) {
     // In place, MPI wants the result at the start of the buffer and the rest of it as it was; NCCL would put it at this
     // rank's block.
-    void* recv = l.work.in_place ? l.work.scratch.data() : l.work.recv;
+    void* recv = l.work.scratch ? l.work.scratch.data() : l.work.recv;
     return l.nccl.ReduceScatter(l.work.send, recv, l.work.count, l.type(), l.op(), l.communicator.handle(), l.stream());
+}
+
+ncclResult_t reduce_scatter(const Launch& l) {
+    const std::span counts(l.work.counts, static_cast<std::size_t>(l.communicator.size()));
+    if (std::equal(counts.begin() + 1, counts.end(), counts.begin()))
+        return reduce_scatter_block(l);
+    // Blocks of different sizes: a reduction to each rank that has one.
+    const auto* send = static_cast<const std::byte*>(l.work.send);
+    void* recv = l.work.scratch ? l.work.scratch.data() : l.work.recv;
+    Group group(l.nccl);
+    for (int rank = 0; rank < l.communicator.size(); ++rank) {
+        const std::size_t count = static_cast<std::size_t>(l.work.counts[rank]) * l.work.per_element;
+        if (count != 0)
+            group.add(l.nccl.Reduce(send, recv, count, l.type(), l.op(), rank, l.communicator.handle(), l.stream()));
+        send += count * l.work.type_bytes;
+    }
+    return group.end();
 }
 
 // What distinguishes one collective from another, for prepare() and run().
@@ -87,6 +119,7 @@ constexpr Row kRows[] = {
     {CallId::kAllgather, false, allgather, Row::kNothing},
     {CallId::kAlltoall, false, alltoall, Row::kAllBlocks},
     {CallId::kReduceScatterBlock, true, reduce_scatter_block, Row::kOneBlock},
+    {CallId::kReduceScatter, true, reduce_scatter, Row::kOneBlock},
 };
 
 const Row* row_of(CallId id) {
@@ -113,6 +146,8 @@ Ends ends_of(const Call& call, int rank) {
             ends.in_place = true;
             continue;
         }
+        if (operand.shape == Shape::kRanksOwn && operand.counts[rank] == 0)
+            continue;
         (operand.access == Access::kIn ? ends.send : ends.recv) = &operand;
     }
     return ends;
@@ -133,12 +168,13 @@ Reason add(const Operand& operand, Work& work, void*& data) {
     return Reason::kNone;
 }
 
-Reason map_elements(const Row& row, const Call& call, const Operand& operand, Work& work) {
-    const std::size_t bytes = static_cast<std::size_t>(operand.count) * datatype::size_of(operand.type);
+Reason map_elements(const Row& row, const Call& call, const Operand& operand, int rank, Work& work) {
+    work.counts = operand.counts;
+    const auto count = static_cast<std::size_t>(operand.counts != nullptr ? operand.counts[rank] : operand.count);
     if (!row.reduces) {
         work.type = ncclInt8;
         work.type_bytes = 1;
-        work.count = bytes;
+        work.count = count * datatype::size_of(operand.type);
         return Reason::kNone;
     }
     const Reduction how = reduction(datatype::operator_of(call.op), datatype::element_of(operand.type).element);
@@ -147,7 +183,8 @@ Reason map_elements(const Row& row, const Call& call, const Operand& operand, Wo
     work.type = how.type;
     work.op = how.op;
     work.type_bytes = how.type_bytes;
-    work.count = static_cast<std::size_t>(operand.count) * how.per_element;
+    work.per_element = how.per_element;
+    work.count = count * how.per_element;
     return Reason::kNone;
 }
 
@@ -170,7 +207,7 @@ std::string before_launch(const Work& work, Communicator& communicator) {
 }
 
 std::string after_launch(const Work& work, Communicator& communicator) {
-    if (work.id != CallId::kReduceScatterBlock || !work.in_place)
+    if (row_of(work.id)->scratch != Row::kOneBlock || !work.scratch)
         return {};
     return failed("copying the result of a reduction in place",
                   communicator.lane().copy(work.recv, work.scratch.data(), work.bytes()));
@@ -191,7 +228,7 @@ Reason prepare(const Call& call, int rank, int size, Work& work) {
     const Operand* sized = ends.recv != nullptr ? ends.recv : ends.send;
     if (sized == nullptr)
         return Reason::kNotBuilt;
-    if (const Reason mapped = map_elements(*row, call, *sized, work); mapped != Reason::kNone)
+    if (const Reason mapped = map_elements(*row, call, *sized, rank, work); mapped != Reason::kNone)
         return mapped;
     void* send = nullptr;
     if (ends.send != nullptr)
@@ -205,7 +242,8 @@ Reason prepare(const Call& call, int rank, int size, Work& work) {
         work.recv = send;  // NCCL does not look at it on this rank
     if (work.in_place && row->scratch != Row::kNothing) {
         const std::size_t blocks = row->scratch == Row::kAllBlocks ? static_cast<std::size_t>(size) : 1;
-        if (device::Scratch::acquire(work.location.context, work.bytes() * blocks, work.scratch) != 0)
+        const std::size_t bytes = work.bytes() * blocks;
+        if (bytes != 0 && device::Scratch::acquire(work.location.context, bytes, work.scratch) != 0)
             return Reason::kNoMemory;
     }
     return Reason::kNone;

@@ -21,7 +21,10 @@ struct Work {
     void* recv = nullptr;
     bool in_place = false;
     std::size_t count = 0, type_bytes = 0;
-    int type = 0, op = 0;  // ncclDataType_t, ncclRedOp_t
+    const int* counts =
+        nullptr;  // MPI's, by rank, where they may differ (MPI_Reduce_scatter); `count` then is this rank's
+    std::size_t per_element = 1;  // NCCL elements in one of MPI's
+    int type = 0, op = 0;         // ncclDataType_t, ncclRedOp_t
     int root = 0;
     device::Location location;
     device::Scratch scratch;
