@@ -10,7 +10,7 @@ lib_LTLIBRARIES += libswitchyard.la
 libswitchyard_la_SOURCES = src/library.cpp
 nodist_libswitchyard_la_SOURCES =
 # libtool does not hand on where libswy.la finds an MPI that the system does not know of.
-libswitchyard_la_LIBADD = libswy.la $(MPI_LIBS)
+libswitchyard_la_LIBADD = libswy.la $(MPI_LIBS) $(SANITIZER_LIBS)
 # libmpi is named once more after --no-as-needed: RTLD_NEXT finds the real MPI only while it is a needed library.
 libswitchyard_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(SWY_VERSION_INFO) -no-undefined \
     -Wl,--version-script=$(top_srcdir)/src/switchyard.map -Wl,--no-as-needed,-lmpi -Wl,-z,defs
