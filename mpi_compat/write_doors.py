@@ -63,12 +63,13 @@ def plain(row, straight):
     if not row.buffers or any("_" in b.shape or b.shape == "address" or not buffer_type(b) for b in row.buffers):
         return ""
     tests = ["route::nobody_watches()"]
-    tests += [f"route::on_host({b.name}, {buffer_type(b)})" for b in row.buffers]
-    if row.has("routed"):
-        last = row.buffers[-1]
-        # With several blocks the size of the communicator counts too, which is more than a look.
-        one_block = all(b.shape == "one" for b in row.buffers)
-        tests.append(f"route::small({last.count}, {last.type})" if one_block else "!route::job_agrees")
+    tests += [f"route::on_host({b.name})" for b in row.buffers]
+    types = list(dict.fromkeys(buffer_type(b) for b in row.buffers))
+    # With several blocks the size of the communicator counts too, which is more than a look.
+    if row.has("routed") and all(b.shape == "one" for b in row.buffers):
+        tests += [f"route::small({row.buffers[-1].count}, {t})" for t in types]
+    else:
+        tests += (["!route::job_agrees"] if row.has("routed") else []) + [f"route::plain({t})" for t in types]
     condition = fill("    if (", [t + (" &&" if t is not tests[-1] else "") for t in tests], ") [[likely]] {", 8)
     return condition.replace("&&,", "&&") + f"\n        const route::Inside guard;\n{straight}\n    }}\n"
 

@@ -20,14 +20,18 @@ inline bool nobody_watches() {
     return !report::enabled && depth == 0 && !gate::changed();
 }
 
-// A buffer whose data begins at its address, in host memory. False where more than a look is needed (derived types).
-inline bool on_host(const void* address, MPI_Datatype type) {
-    return !device::on_device(address) && datatype::predefined_size(type) != 0;
+// For a buffer of a plain type, whose data begins at its address.
+inline bool on_host(const void* address) {
+    return !device::on_device(address);
+}
+inline bool plain(MPI_Datatype type) {
+    return datatype::predefined_size(type) != 0;
 }
 
-// A routed collective that needs no agreement for its size, which is the same on all ranks.
+// A routed collective of a plain type that needs no agreement for its size, which is the same on all ranks.
 inline bool small(MPI_Count count, MPI_Datatype type) {
-    return !job_agrees || (count >= 0 && static_cast<std::size_t>(count) * datatype::predefined_size(type) < threshold);
+    const std::size_t size = datatype::predefined_size(type);
+    return size != 0 && (!job_agrees || (count >= 0 && static_cast<std::size_t>(count) * size < threshold));
 }
 
 }  // namespace swy::route
