@@ -2,6 +2,7 @@
 TEST_EXTENSIONS = .test
 LOG_DRIVER = $(BASH) $(top_srcdir)/tests/driver
 TEST_LOG_DRIVER = $(LOG_DRIVER)
+check_DATA += tests/launch
 AM_TESTS_ENVIRONMENT = SWY_SRCDIR='$(abs_top_srcdir)'; SWY_BUILDDIR='$(abs_top_builddir)'; \
     SWY_TIME_FACTOR='$(SWY_TIME_FACTOR)'; export SWY_SRCDIR SWY_BUILDDIR SWY_TIME_FACTOR;
 
