@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -334,7 +335,8 @@ int main(int argc, char** argv) {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     int rounds = 100;
-    std::uint64_t seed = std::random_device{}();
+    const char* fixed = std::getenv("SWY_RANDOM_SEED");
+    std::uint64_t seed = fixed != nullptr ? std::strtoull(fixed, nullptr, 10) : std::random_device{}();
     bool all_device = false;
     for (int i = 1; i < argc; ++i) {
         const std::string_view option = argv[i];

@@ -232,8 +232,9 @@ void one_rooted(Round& round) {
 
 void one_all(Round& round) {
     const int which = round.common.below(5);
-    if (which == 4 &&
-        round.size > 1)  // Open MPI 4.1.4 takes the displacements of one process for multiples of the extent
+    // Open MPI 4.1.4 takes the displacements of one process for multiples of the extent. Groups of an
+    // intercommunicator may be of different size, and must draw alike.
+    if (which == 4 && (round.inter || round.size > 1))
         alltoallw(round);
     else if (which < 2)
         allgather(round, which == 1);
