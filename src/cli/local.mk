@@ -13,5 +13,6 @@ switchyard_SOURCES = \
     src/cli/probe.cpp src/cli/probe.hpp \
     src/cli/run.cpp \
     src/route/reason.cpp src/route/reason.hpp \
+    src/topology/version.cpp src/topology/version.hpp \
     $(swy_settings_sources) $(swy_device_sources)
 switchyard_LDADD = $(HWLOC_LIBS) -ldl

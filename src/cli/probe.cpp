@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <hwloc.h>
 
 #include <array>
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include "cli/launch.hpp"
 #include "config.h"
 #include "device/device.hpp"
+#include "topology/version.hpp"
 
 namespace swy::cli {
 
@@ -165,8 +165,7 @@ Findings probe(const std::string& nccl_library) {
     probe_mpirun(findings.mpirun);
     probe_driver(findings.driver);
     probe_nccl(nccl_library.empty() ? "libnccl.so.2" : nccl_library, findings.nccl);
-    const unsigned api = hwloc_get_api_version();
-    findings.hwloc = fmt::format("{}.{}.{}", api >> 16, api >> 8 & 0xff, api & 0xff);
+    findings.hwloc = topology::hwloc_api_version();
     return findings;
 }
 
