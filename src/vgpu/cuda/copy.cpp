@@ -1,4 +1,5 @@
 // Contiguous copies. The _ptds and _ptsz variants take stream 0 as the calling thread's own.
+#include "vgpu/core/context.hpp"
 #include "vgpu/cuda/transfer.hpp"
 
 using namespace vgpu::cuda;
@@ -30,8 +31,14 @@ CUresult any_to_any(const Entry& entry, CUdeviceptr to, CUdeviceptr from, std::s
 
 CUresult peer_to_peer(const Entry& entry, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                       CUcontext from_context, std::size_t bytes, CUstream stream, bool synchronous) {
-    if (context_of(to_context) == nullptr || context_of(from_context) == nullptr)
+    vgpu::Context* const ends[] = {context_of(to_context), context_of(from_context)};
+    if (ends[0] == nullptr || ends[1] == nullptr)
         return CUDA_ERROR_INVALID_CONTEXT;
+    // The synchronous form is serialised with what both devices have pending (CUDA runtime API, cudaMemcpyPeer), also
+    // with a host copy whose last part is still in flight there.
+    if (synchronous)
+        for (vgpu::Context* end : ends)
+            end->synchronize();
     return device_to_device(entry, to, from, bytes, stream, synchronous);
 }
 
