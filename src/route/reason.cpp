@@ -17,6 +17,11 @@ struct Words {
 constexpr std::array<Words, kReasons> kWords = {{
     {Reason::kNone, "none", "its buffers ask for this carrier", ""},
     {Reason::kSmall, "small", "smaller than the threshold, where staging has the lower latency", ""},
+    {Reason::kBuffered, "buffered", "a buffered send, which MPI keeps in the program's own host buffer",
+     "Where the program allows it, use MPI_Isend."},
+    {Reason::kNoLane, "no-lane", "the two ranks have no NCCL communicator for messages yet",
+     "Nothing for a pair that goes on; SWITCHYARD_P2P_COMM=pair or a smaller SWITCHYARD_P2P_LANE_AFTER makes it "
+     "sooner."},
     {Reason::kMixed, "mixed", "some ranks passed device memory, others host memory",
      "Pass device memory on all ranks of the call."},
     {Reason::kOneRank, "one-rank", "the communicator has one process", ""},

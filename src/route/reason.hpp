@@ -16,6 +16,8 @@ inline constexpr int kCarriers = 4;
 enum class Reason : std::uint8_t {
     kNone,            // the carrier is the one its buffers ask for
     kSmall,           // under the threshold: no agreement, staged is the lowest latency
+    kBuffered,        // a buffered send: MPI keeps the message in the program's own host buffer
+    kNoLane,          // point-to-point: the two ranks have no NCCL communicator for it yet, or none is free
     kMixed,           // some ranks passed device memory, some host memory
     kOneRank,         // a communicator of one process
     kIntercomm,       // intercommunicator

@@ -79,6 +79,7 @@ std::string show_size(const Values& values) {
 // Words of an enumeration, in the order of its values.
 constexpr std::array<std::string_view, 2> kAgreeWords = {"full", "trust"};
 constexpr std::array<std::string_view, 3> kSyncWords = {"none", "legacy", "device"};
+constexpr std::array<std::string_view, 3> kP2pCommWords = {"pair", "shared", "auto"};
 
 template <auto kField, const auto& kWords>
 bool read_word(std::string_view text, Values& values) {
@@ -193,6 +194,52 @@ constexpr Setting kSettings[] = {
      read_bool<&Values::cuda_aware_mpi>,
      show_bool<&Values::cuda_aware_mpi>,
      SWY_AGREED(cuda_aware_mpi)},
+    {{"SWITCHYARD_P2P_THRESHOLD", kSize, "64K",
+      "Messages in device memory of this size or larger are sent by envelope, and over NCCL where it can be; smaller "
+      "ones are staged, which has the lower latency. At least 1K.",
+      true},
+     [](std::string_view text, Values& values) {
+         std::size_t bytes = 0;
+         if (!parse_size(text, bytes) || bytes < 1024)
+             return false;
+         values.p2p_threshold = bytes;
+         return true;
+     },
+     show_size<&Values::p2p_threshold>,
+     SWY_AGREED(p2p_threshold)},
+    {{"SWITCHYARD_P2P_COMM", "pair, shared or auto", "auto",
+      "Which NCCL communicator carries messages between two ranks: pair makes one for each directed pair of devices, "
+      "shared uses that of the program's communicator, auto the latter until a pair has moved "
+      "SWITCHYARD_P2P_LANE_AFTER bytes.",
+      true},
+     read_word<&Values::p2p_comm, kP2pCommWords>,
+     show_word<&Values::p2p_comm, kP2pCommWords>,
+     SWY_AGREED(p2p_comm)},
+    {{"SWITCHYARD_P2P_LANES", kCount, "16",
+      "How many NCCL communicators of a pair a process has at most; the least recently used is ended for a new one.",
+      true},
+     [](std::string_view text, Values& values) { return parse_int(text, 0, 1000000, values.p2p_lanes); },
+     [](const Values& values) { return std::to_string(values.p2p_lanes); },
+     SWY_AGREED(p2p_lanes)},
+    {{"SWITCHYARD_P2P_LANE_AFTER", kSize, "4M",
+      "With SWITCHYARD_P2P_COMM=auto, how many bytes one rank has sent another before the pair gets an NCCL "
+      "communicator of its own.",
+      true},
+     read_size<&Values::p2p_lane_after>,
+     show_size<&Values::p2p_lane_after>,
+     SWY_AGREED(p2p_lane_after)},
+    {{"SWITCHYARD_P2P_CHUNK", kSize, "512K",
+      "The size of the pieces in which a large staged message is copied and sent, so that both overlap. At least 4K.",
+      true},
+     [](std::string_view text, Values& values) {
+         std::size_t bytes = 0;
+         if (!parse_size(text, bytes) || bytes < 4096 || bytes > (std::size_t{1} << 30))
+             return false;
+         values.p2p_chunk = bytes;
+         return true;
+     },
+     show_size<&Values::p2p_chunk>,
+     SWY_AGREED(p2p_chunk)},
     {{"SWITCHYARD_COMM_CACHE", kCount, "8",
       "How many NCCL communicators are kept for later use when the MPI communicators they served are gone.", true},
      [](std::string_view text, Values& values) { return parse_int(text, 0, 1000000, values.comm_cache); },

@@ -14,6 +14,7 @@ namespace swy::settings {
 
 enum class Agree : std::uint8_t { kFull, kTrust };
 enum class Sync : std::uint8_t { kNone, kLegacy, kDevice };
+enum class P2pComm : std::uint8_t { kPair, kShared, kAuto };
 enum class ReportTo : std::uint8_t { kOff, kText, kJson };
 
 // The values in force. Those marked (agreed) decide routes and are MPI_COMM_WORLD's rank 0's on every rank after
@@ -24,13 +25,18 @@ struct Values {
     std::string nccl_library;  // SWITCHYARD_NCCL_LIBRARY: file or soname; "" is libnccl.so.2
     std::size_t nccl_threshold =
         65536;  // SWITCHYARD_NCCL_THRESHOLD: bytes from which a collective agrees and takes NCCL (agreed)
-    Agree agree = Agree::kFull;           // SWITCHYARD_AGREE=full|trust (agreed)
-    Sync sync = Sync::kLegacy;            // SWITCHYARD_SYNC=none|legacy|device
-    double timeout = 0;                   // SWITCHYARD_TIMEOUT seconds, 0 is none (agreed)
-    bool cuda_aware_mpi = false;          // SWITCHYARD_CUDA_AWARE_MPI (agreed)
-    int comm_cache = 8;                   // SWITCHYARD_COMM_CACHE: idle NCCL communicators kept (agreed)
-    std::size_t pinned_pool = 64u << 20;  // SWITCHYARD_PINNED_POOL: bytes of pinned memory kept per device
-    ReportTo report = ReportTo::kOff;     // SWITCHYARD_REPORT=0|1|json:FILE (agreed, the file is rank 0's alone)
+    Agree agree = Agree::kFull;         // SWITCHYARD_AGREE=full|trust (agreed)
+    Sync sync = Sync::kLegacy;          // SWITCHYARD_SYNC=none|legacy|device
+    double timeout = 0;                 // SWITCHYARD_TIMEOUT seconds, 0 is none (agreed)
+    bool cuda_aware_mpi = false;        // SWITCHYARD_CUDA_AWARE_MPI (agreed)
+    std::size_t p2p_threshold = 65536;  // SWITCHYARD_P2P_THRESHOLD: bytes from which a message has an envelope (agreed)
+    P2pComm p2p_comm = P2pComm::kAuto;  // SWITCHYARD_P2P_COMM=pair|shared|auto (agreed)
+    int p2p_lanes = 16;                 // SWITCHYARD_P2P_LANES: lanes of one process at a time (agreed)
+    std::size_t p2p_lane_after = 4u << 20;  // SWITCHYARD_P2P_LANE_AFTER: bytes after which a pair earns a lane (agreed)
+    std::size_t p2p_chunk = 512u << 10;     // SWITCHYARD_P2P_CHUNK: bytes of a chunk of the staged pipeline (agreed)
+    int comm_cache = 8;                     // SWITCHYARD_COMM_CACHE: idle NCCL communicators kept (agreed)
+    std::size_t pinned_pool = 64u << 20;    // SWITCHYARD_PINNED_POOL: bytes of pinned memory kept per device
+    ReportTo report = ReportTo::kOff;       // SWITCHYARD_REPORT=0|1|json:FILE (agreed, the file is rank 0's alone)
     std::string report_file;
 };
 

@@ -1,0 +1,44 @@
+// Lanes: NCCL communicators of two ranks for point-to-point, one for each directed pair of devices that has earned it,
+// kept in a bounded cache. The receiver decides; its clear-to-send order is the launch order on both sides. Send and
+// receive operations ask; all under the engine's lock (design section 6).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "comm/state.hpp"
+#include "device/device.hpp"
+#include "p2p/control.hpp"
+#include "p2p/envelope.hpp"
+#include "p2p/payload.hpp"
+#include "p2p/transfer.hpp"
+
+namespace swy::p2p::lanes {
+
+// Sender, when it writes an envelope to rank `to` of MPI_COMM_WORLD: fills in what the receiver must know of lanes and
+// NCCL (nccl, shares_gpu, gpu, host, lane, parent). `comm` may be null.
+void describe(const Payload& payload, int to, const comm::State* comm, Envelope& envelope);
+
+// Receiver, when it has an envelope for `payload`: sets how, reason, lane and an offer in the clear to send. Counts the
+// transfer for `auto`.
+void choose(const Envelope& envelope, const Payload& payload, const comm::State* comm, Control& clear);
+
+// Receiver, right after the clear to send with How::kLane or kParent has been sent; sender, when it has come.
+// nullptr, with `why` set, when that is impossible here.
+std::unique_ptr<Transfer> receive(const Control& clear, int from, const Payload& payload, std::string& why);
+std::unique_ptr<Transfer> send(const Control& clear, int to, const Payload& payload, std::string& why);
+
+// Sender: may a transfer over the parent's communicator start now? When not, the receiver chooses again. (How::kParent)
+bool reserve(const Control& clear, int from);
+
+// Sender, for each clear to send, before anything else: takes up what it offers.
+void take_offer(const Control& clear, int from, const Payload& payload);
+
+// A control message of Word::kLane.
+void hear(int rank, const Control& control);
+
+bool step();  // the engine's service: lanes in the making, and ending
+void start();
+void stop();
+
+}  // namespace swy::p2p::lanes

@@ -1,0 +1,50 @@
+// The engine steps operations from inside MPI's own progress: Open MPI calls it back whenever it waits for anything, in
+// every blocking call, so nothing else has to drive work that is in flight (design section 7).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "request/operation.hpp"
+
+namespace swy::request {
+
+// Registers with Open MPI's progress engine (opal_progress_register, exported by libopen-pal of 4.1 and 5.0). "" or why
+// that cannot be. Called by lifecycle; stop() before MPI goes down.
+std::string start_engine();
+void stop_engine();
+bool engine_runs();
+
+// The engine's lock. All state of operations, of matching and of lanes is touched under it alone. A thread that holds
+// it may call real MPI functions that do not block: the engine does not run again inside them. Not recursive.
+class Hold {
+  public:
+    Hold();
+    ~Hold();
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+};
+bool held_here();  // does this thread hold the lock?
+
+// Steps `operation` from now on until it is done. Under the lock.
+void add(std::shared_ptr<Operation> operation);
+
+// Work that belongs to no single operation (incoming control messages, lanes in the making): stepped, while any
+// operation is alive or it says so itself, before the operations. Registered once, by start functions.
+using Service = bool (*)();  // does not block; true when something moved
+void add_service(Service service);
+
+// How many operations and other interests are alive; while 0, the engine costs MPI's progress one comparison.
+extern std::atomic<int> alive;
+
+// Waits until the operation is done, with MPI's progress. Not under the lock. Does not raise.
+void wait_for(const Operation& operation);
+
+// Waits until no operation is alive. Not under the lock.
+void drain();
+
+// May this step ask MPI about one more request? Each question runs MPI's progress once, so a poll asks a bounded number
+// and the next one goes on where it stopped.
+bool may_ask();
+
+}  // namespace swy::request

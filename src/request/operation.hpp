@@ -1,0 +1,68 @@
+// Something under way in this process that needs it: a state machine that the engine steps from inside MPI's progress.
+// Point-to-point transfers and non-blocking collectives are operations; whoever starts one hands it to the engine.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+
+#include "call_ids.hpp"
+
+namespace swy::request {
+
+// What became of an operation: what the program reads in its status, or the error it gets.
+struct Outcome {
+    int source = MPI_ANY_SOURCE;  // as in MPI's empty status (MPI 4.0 section 3.7.3), which senders' requests have
+    int tag = MPI_ANY_TAG;
+    std::size_t bytes = 0;
+    bool cancelled = false;
+    int mpi_class = MPI_SUCCESS;
+    std::string text;  // of an error: what error::raise() takes
+};
+
+class Operation;
+
+// Told once, under the engine's lock, when an operation is done: the MPI request that stands for it completes then.
+class Completion {
+  public:
+    virtual ~Completion() = default;
+    virtual void completed(Operation& operation) = 0;
+};
+
+class Operation {
+  public:
+    Operation(CallId call, MPI_Comm comm) : call_(call), comm_(comm) {}
+    virtual ~Operation() = default;
+    Operation(const Operation&) = delete;
+    Operation& operator=(const Operation&) = delete;
+
+    // Does what can be done now; never blocks, never raises. Called under the engine's lock until done().
+    // True when something moved.
+    virtual bool step() = 0;
+
+    // MPI_Cancel. What cannot be cancelled any more goes on as if nobody had asked (MPI 4.0 section 3.8.4).
+    virtual void cancel() {}
+
+    bool done() const { return done_.load(std::memory_order_acquire); }
+    const Outcome& outcome() const { return outcome_; }  // once done
+    CallId call() const { return call_; }
+    MPI_Comm comm() const { return comm_; }  // whose error handler is asked
+
+    // Set under the engine's lock. When the operation is done already, the completion is told at once.
+    void tell(Completion* completion);
+
+  protected:
+    void finish(Outcome outcome);
+    void fail(int mpi_class, std::string text);
+
+  private:
+    const CallId call_;
+    const MPI_Comm comm_;
+    Outcome outcome_;
+    Completion* completion_ = nullptr;
+    std::atomic<bool> done_{false};
+};
+
+}  // namespace swy::request
