@@ -5,7 +5,7 @@ import pathlib
 import re
 
 KINDS = ("buffers", "requests", "communicators", "none")
-TREATMENTS = ("routed", "staged", "refused", "unread")
+TREATMENTS = ("routed", "matched", "staged", "refused", "unread")
 MARKS = ("blocking", "large", "door", "by-hand", "removed", "macro", "variadic")
 
 # Open MPI 4.1 and 5.0 have all of MPI 3.1; whatever is from elsewhere gets a door only where the MPI at hand has it.
@@ -85,11 +85,11 @@ class Row:
     @property
     def has_door(self):
         """A door that the generator writes."""
-        return self.has("door") or (self.has("buffers") and self.treatment != "unread")
+        return self.has("door") or self.treatment not in ("", "unread")
 
     @property
     def has_id(self):
-        return not self.has("none") or self.has("by-hand")
+        return not self.has("none") or self.has("by-hand") or self.treatment == "matched"
 
     @property
     def optional(self):
@@ -174,7 +174,8 @@ def check(row):
     for word in row.words:
         if word not in KINDS + TREATMENTS + MARKS:
             raise TableError(f"{row.where}: unknown word {word}")
-    if row.has("buffers") != bool(row.buffers) or row.has("buffers") != bool(row.treatment):
+    treated = bool(row.treatment) if row.treatment != "matched" else row.has("buffers")  # probes are matched too
+    if not row.has("buffers") == bool(row.buffers) == treated:
         raise TableError(f"{row.where}: a row with `buffers` describes them and says what happens to them; others do not")
     if not row.kinds:
         raise TableError(f"{row.where}: {row.name} is of no kind")

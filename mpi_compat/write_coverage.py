@@ -2,6 +2,7 @@
 
 MEANINGS = {
     "routed": "NCCL where the ranks agree on it, else staged",
+    "matched": "NCCL or staged, once MPI has matched the message",
     "staged": "staged through host memory",
     "refused": "MPI error \"not yet on device memory\"",
     "unread": "only the address is used",
@@ -27,13 +28,14 @@ def line(row):
     kinds = ", ".join(k for k in row.kinds if k != "none") or "-"
     if row.has("removed"):
         kinds += " (removed from MPI)"
-    return f"| {row.name} | {where} | {kinds} | {'yes' if row.has('blocking') else ''} | {MEANINGS[row.treatment]} |"
+    meaning = MEANINGS[row.treatment] if row.has("buffers") else ""
+    return f"| {row.name} | {where} | {kinds} | {'yes' if row.has('blocking') else ''} | {meaning} |"
 
 
 def summary(rows):
     lines = ["| device buffers are | functions |", "| --- | --- |"]
     for treatment, meaning in MEANINGS.items():
         if treatment:
-            lines.append(f"| {meaning} | {sum(r.treatment == treatment for r in rows)} |")
-    lines.append(f"| not there: the function carries none | {sum(not r.treatment for r in rows)} |")
+            lines.append(f"| {meaning} | {sum(r.treatment == treatment for r in rows if r.buffers)} |")
+    lines.append(f"| not there: the function carries none | {sum(not r.buffers for r in rows)} |")
     return "\n".join(lines) + "\n"

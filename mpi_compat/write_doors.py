@@ -1,6 +1,7 @@
 """The doors, a file a family: each describes its call and hands it to the router."""
 
-from write_headers import WARNING, call_id, real_name
+import write_matching
+from write_headers import WARNING, call_id, condition, fill, real_name
 
 SHAPES = {
     "one": "kOne", "bytes": "kOne", "sum": "kRanksSum", "own": "kRanksOwn", "address": "kAddress", "local": "kRanksLocal",
@@ -43,8 +44,8 @@ def door(row):
     passed = ", ".join(a.name for a in row.arguments)
     behind = fill(f"static __attribute__((noinline)) {row.result} open_{row.name}(", [a.declaration() for a in row.arguments], ") {", 4)
     return f"""{behind}
-{plain(row, straight)}{operands(row)}{fill("    const Call call{", call_fields(row), "};", 8)}
-    return route::take(call, [=]({'const Operand* use' if row.buffers else 'const Operand*'}) {{
+{before(row, straight)}{operands(row)}{write_matching.description(row)}{fill("    const Call call{", call_fields(row), "};", 8)}
+{write_matching.envelope(row)}    return route::take(call, [=]({'const Operand* use' if row.buffers else 'const Operand*'}) {{
 {fill(f"        return {real}", forwarded(row), ");", 12)}
     }});
 }}
@@ -56,6 +57,10 @@ def door(row):
 }}
 SWY_PAIR({row.name})
 """
+
+
+def before(row, straight):
+    return write_matching.host_path(row) if write_matching.looks_for_envelopes(row) else plain(row, straight)
 
 
 def plain(row, straight):
@@ -70,26 +75,11 @@ def plain(row, straight):
         tests += [f"route::small({row.buffers[-1].count}, {t})" for t in types]
     else:
         tests += (["!route::job_agrees"] if row.has("routed") else []) + [f"route::plain({t})" for t in types]
-    condition = fill("    if (", [t + (" &&" if t is not tests[-1] else "") for t in tests], ") [[likely]] {", 8)
-    return condition.replace("&&,", "&&") + f"\n        const route::Inside guard;\n{straight}\n    }}\n"
+    return condition(tests) + f"\n        const route::Inside guard;\n{straight}\n    }}\n"
 
 
 def buffer_type(buffer):
     return "MPI_BYTE" if buffer.shape == "bytes" else buffer.type
-
-
-def fill(start, items, end, indent):
-    """start, the items with commas between, end; in lines of 120 columns, broken between items."""
-    lines = [start]
-    for i, item in enumerate(items):
-        last = i == len(items) - 1
-        text = item + (end if last else ",")
-        space = " " if i and not lines[-1].isspace() else ""
-        if len(lines[-1]) + len(space) + len(text) > 120:
-            lines.append(" " * indent + text)
-        else:
-            lines[-1] += space + text
-    return "\n".join(lines)
 
 
 def operands(row):
@@ -145,6 +135,8 @@ def call_fields(row):
         fields.append(f".op = {row.op().name}")
     if row.root():
         fields.append(f".root = {row.root().name}")
+    if row.treatment == "matched":
+        fields.append(".matching = &matching")
     return fields
 
 
@@ -162,4 +154,6 @@ def forwarded(row):
             offsets = "MPI_Aint" in row.argument(buffer.displs).type
             replaced[buffer.displs] = f"use[{i}].{'offsets' if offsets else 'displs'}"
             replaced[buffer.type] = f"use[{i}].type{'s' if buffer.shape.endswith('_bytes') else ''}"
+    if write_matching.sees_status(row):
+        replaced["status"] = "seen"
     return [replaced.get(a.name, a.name) for a in row.arguments]

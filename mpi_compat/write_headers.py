@@ -23,6 +23,26 @@ def treatment_id(row):
     return "k" + (row.treatment or "none").capitalize()
 
 
+def fill(start, items, end, indent):
+    """start, the items with commas between, end; in lines of 120 columns, broken between items."""
+    lines = [start]
+    for i, item in enumerate(items):
+        last = i == len(items) - 1
+        text = item + (end if last else ",")
+        space = " " if i and not lines[-1].isspace() else ""
+        if len(lines[-1]) + len(space) + len(text) > 120:
+            lines.append(" " * indent + text)
+        else:
+            lines[-1] += space + text
+    return "\n".join(lines)
+
+
+def condition(tests):
+    """The head of an `if` in a door, of several tests."""
+    text = fill("    if (", [t + (" &&" if t is not tests[-1] else "") for t in tests], ") [[likely]] {", 8)
+    return text.replace("&&,", "&&")
+
+
 def call_ids(rows, families):
     rows = [r for r in rows if r.has_id]
     used = [f for f in families if any(r.family == f for r in rows)]
@@ -51,6 +71,7 @@ inline constexpr int kCallIds = {len(rows)};
 enum class Treatment : std::uint8_t {{
     kNone,     // the call has no buffers
     kRouted,   // NCCL where the ranks agree on it, else staged
+    kMatched,  // NCCL or staged, as both ends agree once MPI has matched the message; probes have no buffers
     kStaged,   // host copy, the real call, copy back
     kRefused,  // an error that says "not yet on device memory"
     kUnread,   // the address is only a number in this call

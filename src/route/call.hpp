@@ -82,12 +82,28 @@ constexpr CallId plain(CallId id) {
     return name(id).ends_with("_c") ? static_cast<CallId>(static_cast<std::uint16_t>(id) - 1) : id;
 }
 
+// What MPI matches messages by, and where the answers go: of point-to-point calls and probes. Arguments that a call
+// does not have are as here.
+struct Matching {
+    int dest = MPI_PROC_NULL, send_tag = MPI_ANY_TAG;
+    int source = MPI_PROC_NULL, receive_tag = MPI_ANY_TAG;
+    // Never MPI_STATUS_IGNORE in a call that has one: the door brings its own, which `real` fills too.
+    MPI_Status* status = MPI_STATUS_IGNORE;
+    int* flag = nullptr;
+    MPI_Message* message = nullptr;
+    MPI_Request* request = nullptr;
+    // Of a probe: the door has made the real call and found a message of the envelope's length. `status`, `flag` and
+    // `message` say which; a matched probe must not be made again.
+    bool found = false;
+};
+
 struct Call {
     CallId id;
     Owner owner;
     std::span<const Operand> operands;
     MPI_Op op = MPI_OP_NULL;
-    int root = MPI_PROC_NULL;  // root, or the peer of a point-to-point call
+    int root = MPI_PROC_NULL;            // root, or the peer of a point-to-point call
+    const Matching* matching = nullptr;  // of matched calls
 };
 
 // The real MPI function behind a call, given the operands to use in place of the program's (same number, same order;

@@ -191,6 +191,9 @@ int take_or_throw(const Call& call, Real real) {
     switch (treatment(call.id)) {
         case Treatment::kRouted:
             return routed(call, real);
+        case Treatment::kMatched:
+            return blocking(call.id) || call.operands.empty() ? local(call, real, on_device(call), Reason::kNotBuilt)
+                                                              : refused(call, real);
         case Treatment::kStaged:
             return local(call, real, on_device(call), Reason::kNotBuilt);
         default:

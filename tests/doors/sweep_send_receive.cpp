@@ -50,6 +50,64 @@ int recv(const World& w, int* const* b) {
     });
 }
 
+// What a probe says of a message is what its receive says.
+template <typename Probe>
+int probe(const World& w, int* const* b, Probe function) {
+    return receive(w, b, [&](int* buffer, MPI_Status* status) {
+        MPI_Status probed;
+        int flag = 0;
+        int code = MPI_SUCCESS;
+        while (flag == 0 && code == MPI_SUCCESS)
+            code = function(&flag, &probed);
+        int count = 0;
+        MPI_Get_count(&probed, MPI_INT, &count);
+        if (code == MPI_SUCCESS)
+            code = MPI_Recv(buffer, count, MPI_INT, probed.MPI_SOURCE, probed.MPI_TAG, w.comm, status);
+        return code;
+    });
+}
+
+template <typename Probe>
+int matched_probe(const World& w, int* const* b, Probe function) {
+    return receive(w, b, [&](int* buffer, MPI_Status* status) {
+        MPI_Message message = MPI_MESSAGE_NULL;
+        MPI_Status probed;
+        int flag = 0;
+        int code = MPI_SUCCESS;
+        while (flag == 0 && code == MPI_SUCCESS)
+            code = function(&flag, &message, &probed);
+        int count = 0;
+        MPI_Get_count(&probed, MPI_INT, &count);
+        return code == MPI_SUCCESS ? MPI_Mrecv(buffer, count, MPI_INT, &message, status) : code;
+    });
+}
+
+int blocking_probe(const World& w, int* const* b) {
+    return probe(w, b, [&](int* flag, MPI_Status* status) {
+        *flag = 1;
+        return MPI_Probe(w.previous(), kTag, w.comm, status);
+    });
+}
+
+int iprobe(const World& w, int* const* b) {
+    return probe(w, b, [&](int* flag, MPI_Status* status) {
+        return MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, w.comm, flag, status);
+    });
+}
+
+int mprobe(const World& w, int* const* b) {
+    return matched_probe(w, b, [&](int* flag, MPI_Message* message, MPI_Status* status) {
+        *flag = 1;
+        return MPI_Mprobe(MPI_ANY_SOURCE, kTag, w.comm, message, status);
+    });
+}
+
+int improbe(const World& w, int* const* b) {
+    return matched_probe(w, b, [&](int* flag, MPI_Message* message, MPI_Status* status) {
+        return MPI_Improbe(w.previous(), MPI_ANY_TAG, w.comm, flag, message, status);
+    });
+}
+
 int mrecv(const World& w, int* const* b) {
     return receive(w, b, [&](int* buffer, MPI_Status* status) {
         MPI_Message message = MPI_MESSAGE_NULL;
@@ -97,6 +155,10 @@ std::vector<Case> send_receive_cases() {
         {"MPI_Recv", "", 1, two_blocks_and_status, recv},
         {"MPI_Recv", "from MPI_PROC_NULL", 1, block, from_nobody},
         {"MPI_Mrecv", "", 1, two_blocks_and_status, mrecv},
+        {"MPI_Probe", "", 1, two_blocks_and_status, blocking_probe},
+        {"MPI_Iprobe", "", 1, two_blocks_and_status, iprobe},
+        {"MPI_Mprobe", "", 1, two_blocks_and_status, mprobe},
+        {"MPI_Improbe", "", 1, two_blocks_and_status, improbe},
         {"MPI_Sendrecv", "", 2, two_blocks, sendrecv},
         {"MPI_Sendrecv_replace", "", 1, block, sendrecv_replace},
     };

@@ -1,0 +1,90 @@
+"""What the doors of matched calls have of their own: the description of the matching, and the look at what has come.
+
+A receive of host memory may meet an envelope, the short message that stands in for a large one on a device. So its door looks at the
+length of what came, which costs a comparison; a receive that must not block on a large message goes to the router at once.
+"""
+
+from write_headers import condition, fill, real_name
+
+# The argument that fills a field of Matching, by name; `tag` is the tag of the only direction.
+FIELDS = (("dest", ("dest",)), ("send_tag", ("sendtag", "tag")), ("source", ("source",)), ("receive_tag", ("recvtag", "tag")),
+          ("status", ("status",)), ("flag", ("flag",)), ("message", ("message",)), ("request", ("request",)))
+
+
+def receives(row):
+    return row.treatment == "matched" and any(b.access != "in" for b in row.buffers)
+
+
+def probes(row):
+    return row.treatment == "matched" and not row.buffers
+
+
+def sees_status(row):
+    """Has a status that is looked at after the real call."""
+    return row.treatment == "matched" and bool(named(row, "status"))
+
+
+def looks_for_envelopes(row):
+    return receives(row) or probes(row)
+
+
+def named(row, *names):
+    found = row.first(lambda a: a.name in names)
+    return found.name if found else ""
+
+
+def description(row):
+    if row.treatment != "matched":
+        return ""
+    fields = []
+    for field, names in FIELDS:
+        name = named(row, *names)
+        if not name or (field == "send_tag" and not named(row, "dest")) or (field == "receive_tag" and not named(row, "source")):
+            continue
+        fields.append(f".{field} = {'seen' if field == 'status' else name}")
+    if probes(row):
+        fields.append(".found = p2p::is_envelope(*seen)")
+    return fill("    const Matching matching{", fields, "};", 8) + "\n"
+
+
+def envelope(row):
+    """What follows the description of a receive that has been made on host memory."""
+    if not receives(row) or not sees_status(row):
+        return ""
+    return """    if (p2p::is_envelope(*seen))
+        return p2p::received_on_host(call, code, *seen);
+"""
+
+
+def host_path(row):
+    """The way past the router for receives of host memory, and for probes."""
+    tests = ["route::nobody_watches()"] + [f"route::on_host({b.name})" for b in row.buffers] + types(row) + ["p2p::none_kept()"]
+    if sees_status(row):
+        return f"""    MPI_Status own;
+    MPI_Status* const seen = p2p::to_see(status, own);
+    int code = MPI_SUCCESS;
+{condition(tests)}
+        const route::Inside guard;
+{real(row, "code = ")}
+        if (!p2p::is_envelope(*seen)) [[likely]]
+            return code;
+    }}
+"""
+    return f"{condition(tests)}\n        const route::Inside guard;\n{real(row, 'return ')}\n    }}\n"
+
+
+def types(row):
+    """What is asked of the types, and of the size of what can be received."""
+    both_ways = any(b.access == "inout" for b in row.buffers) or len(row.buffers) > 1
+    if row.has("requests") and (both_ways or not row.name.startswith("MPI_Imrecv")):
+        return [f"route::plain({b.type})" for b in row.buffers] + ["!p2p::envelopes"]
+    # A message found by a probe has been looked at; a blocking receive may block on whatever comes. While one of two
+    # directions waits for a large message the other must go on.
+    limited = both_ways
+    return [f"p2p::under_limit({b.count}, {b.type})" if limited and b.access != "in" else f"route::plain({b.type})"
+            for b in row.buffers]
+
+
+def real(row, before):
+    arguments = ["seen" if a.name == "status" else a.name for a in row.arguments]
+    return fill(f"        {before}real::{real_name(row.name)}(", arguments, ");", 12)

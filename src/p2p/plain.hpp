@@ -1,0 +1,49 @@
+// What a door must know of point-to-point on host memory: an envelope may arrive where a payload is expected. Only
+// doors use it; what it adds to a call is counted by tests/bench/instructions.test.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstddef>
+
+#include "datatype/quick.hpp"
+#include "p2p/envelope.hpp"
+#include "route/call.hpp"
+
+namespace swy::p2p {
+
+extern bool envelopes;         // this job sends envelopes; settled at MPI_Init
+extern std::atomic<int> kept;  // messages that probes have found and that wait for their receive
+
+// SWITCHYARD_P2P_THRESHOLD of the job's first rank: no envelope stands for a smaller message. The largest number there
+// is in a job without envelopes.
+extern std::size_t limit;
+
+// A real receive into plain host memory, the first operand that may be written, has returned `code` and a status of the
+// envelope's length, in `status`. Settles the transfer when it is an envelope; MPI's code.
+int received_on_host(const Call& call, int code, MPI_Status& status);
+
+inline bool none_kept() {
+    return kept.load(std::memory_order_relaxed) == 0;
+}
+
+// The status that the real call fills: the program's, or ours where it wants none. What it held is no length.
+inline MPI_Status* to_see(MPI_Status* wanted, MPI_Status& own) {
+    MPI_Status* const seen = wanted != MPI_STATUS_IGNORE ? wanted : &own;
+    seen->_ucount = 0;
+    return seen;
+}
+
+inline bool is_envelope(const MPI_Status& status) {
+    return status._ucount == kEnvelopeBytes && envelopes;
+}
+
+// Plain, and too small for a message that an envelope may stand for? A count that is not valid is not.
+inline bool under_limit(MPI_Count count, MPI_Datatype type) {
+    const std::size_t size = datatype::predefined_size(type);
+    std::size_t bytes = 0;
+    return size != 0 && !__builtin_mul_overflow(static_cast<std::size_t>(count), size, &bytes) && bytes < limit;
+}
+
+}  // namespace swy::p2p
