@@ -6,15 +6,12 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "carrier/nccl/communicator.hpp"
 #include "carrier/nccl/library.hpp"
+#include "carrier/nccl/member.hpp"
 #include "comm/control.hpp"
 #include "real.hpp"
 
@@ -44,36 +41,12 @@ struct Proposal {
 
 std::atomic<int> last_device{-1};
 
-std::uint64_t fnv(std::string_view text) {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (const char c : text)
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    return hash;
-}
-
-// NCCL tells hosts apart by host name and boot id unless NCCL_HOSTID names them (NCCL guide, "NCCL_HOSTID").
-std::uint64_t host_id() {
-    if (const char* id = std::getenv("NCCL_HOSTID"); id != nullptr && *id != '\0')
-        return fnv(id);
-    std::array<char, 256> name{};
-    gethostname(name.data(), name.size() - 1);
-    std::string boot;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-    return fnv(std::string(name.data()) + boot);
-}
-
 Fact own_fact(const State& state, const device::Location& location) {
     Fact fact;
-    static const std::uint64_t host = host_id();
-    fact.member.host = host;
-    fact.member.process = static_cast<std::uint64_t>(getpid());
-    device::Identity identity;
-    device::identify(location.ordinal, identity);
-    fact.member.gpu = identity.uuid;
+    fact.member = nccl::member_here(location.ordinal);
     fact.nccl_version = nccl::load() != nullptr ? nccl::version() : 0;
     fact.old_library = nccl::too_old();
-    const char* shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-    fact.ranks_share_gpus = shared != nullptr && std::string_view(shared) == "1";
+    fact.ranks_share_gpus = nccl::shares_gpus();
     fact.broken = state.nccl != nullptr && !state.nccl->usable();
     return fact;
 }
@@ -118,7 +91,7 @@ void complain(const State& state, const std::string& problem) {
 Undertaking draw_undertaking() {
     static std::atomic<std::uint64_t> drawn{0};
     // Unique in the job: this process's host, its number there, and a count.
-    static const std::uint64_t own = host_id() ^ (static_cast<std::uint64_t>(getpid()) << 20);
+    static const std::uint64_t own = nccl::host_here() ^ (static_cast<std::uint64_t>(getpid()) << 20);
     return own + drawn.fetch_add(1);
 }
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <span>
 
+#include "carrier/nccl/launch.hpp"
 #include "carrier/nccl/library.hpp"
 #include "carrier/nccl/mapping.hpp"
 #include "datatype/layout.hpp"
@@ -46,31 +47,13 @@ ncclResult_t allgather(const Launch& l) {
                             l.communicator.handle(), l.stream());
 }
 
-// Makes NCCL calls one group: NCCL then sees them as one operation, in which no order can deadlock.
-class Group {
-  public:
-    explicit Group(const Entries& nccl) : nccl_(nccl), first_(nccl.GroupStart()) {}
-    void add(ncclResult_t result) {
-        if (first_ == ncclSuccess && result != ncclInProgress)
-            first_ = result;
-    }
-    ncclResult_t end() {
-        const ncclResult_t ended = nccl_.GroupEnd();
-        return first_ == ncclSuccess ? ended : first_;
-    }
-
-  private:
-    const Entries& nccl_;
-    ncclResult_t first_;
-};
-
 ncclResult_t alltoall(const Launch& l) {
     // In place, all of the receive buffer was copied to the scratch memory first: NCCL has no exchange in place.
     const auto* send = static_cast<const std::byte*>(l.work.in_place ? l.work.scratch.data() : l.work.send);
     if (l.nccl.AlltoAll != nullptr)
         return l.nccl.AlltoAll(send, l.work.recv, l.work.count, l.type(), l.communicator.handle(), l.stream());
     auto* recv = static_cast<std::byte*>(l.work.recv);
-    Group group(l.nccl);
+    GroupCall group(l.nccl);
     for (int peer = 0; peer < l.communicator.size(); ++peer) {
         const std::size_t offset = static_cast<std::size_t>(peer) * l.work.bytes();
         group.add(l.nccl.Send(send + offset, l.work.count, l.type(), peer, l.communicator.handle(), l.stream()));
@@ -93,7 +76,7 @@ ncclResult_t reduce_scatter(const Launch& l) {
     // Blocks of different sizes: a reduction to each rank that has one.
     const auto* send = static_cast<const std::byte*>(l.work.send);
     void* recv = l.work.scratch ? l.work.scratch.data() : l.work.recv;
-    Group group(l.nccl);
+    GroupCall group(l.nccl);
     for (int rank = 0; rank < l.communicator.size(); ++rank) {
         const std::size_t count = static_cast<std::size_t>(l.work.counts[rank]) * l.work.per_element;
         if (count != 0)
@@ -187,9 +170,6 @@ Reason map_elements(const Row& row, const Call& call, const Operand& operand, in
     work.count = count * how.per_element;
     return Reason::kNone;
 }
-
-// NCCL forbids that two threads launch on one device at once (NCCL guide, "Thread safety").
-std::mutex launch_mutex;
 
 std::string failed(const char* step, device::Result result) {
     return result == 0 ? std::string{} : fmt::format("{}: {}", step, device::describe(result));

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <list>
 #include <mutex>
+#include <utility>
 
 #include "carrier/nccl/library.hpp"
 #include "settings/settings.hpp"
@@ -16,8 +17,6 @@ namespace {
 // How long MPI_Finalize waits for communicators to end in good order before it aborts them: a peer that has crashed
 // never answers.
 constexpr double kEndSeconds = 10;
-
-constexpr const char* kGivenUp = "another rank has failed";
 
 struct Cache {
     std::mutex mutex;
@@ -40,6 +39,25 @@ std::uint64_t id_of(const UniqueId& unique) {  // FNV-1a; never 0, which means "
 
 static_assert(sizeof(ncclUniqueId) == kUniqueIdBytes);
 
+void count_gone() {
+    const std::scoped_lock lock(cache().mutex);
+    --cache().counters.live;
+}
+
+// The least recently used one that nothing is under way on, beyond the bound. Under the cache's lock.
+std::shared_ptr<Communicator> take_surplus() {
+    auto& idle = cache().idle;
+    if (idle.size() <= static_cast<std::size_t>(settings::values().comm_cache))
+        return nullptr;
+    const auto it = std::find_if(idle.begin(), idle.end(), [](const auto& c) { return !c->in_transfer(); });
+    if (it == idle.end())
+        return nullptr;
+    std::shared_ptr<Communicator> surplus = std::move(*it);
+    idle.erase(it);
+    ++cache().counters.evicted;
+    return surplus;
+}
+
 }  // namespace
 
 std::string Communicator::draw(UniqueId& id) {
@@ -53,9 +71,8 @@ std::string Communicator::draw(UniqueId& id) {
     return {};
 }
 
-std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, const UniqueId& id,
-                                                 device::Context context, const std::function<bool()>& given_up,
-                                                 std::string& problem_text) {
+std::shared_ptr<Communicator> Communicator::begin(const Group& group, int rank, const UniqueId& id,
+                                                  device::Context context, int channels, std::string& problem_text) {
     const Entries* nccl = load();
     if (nccl == nullptr) {
         problem_text = problem();
@@ -71,36 +88,76 @@ std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, c
     std::memcpy(&unique, id.data(), kUniqueIdBytes);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;  // a peer that has failed must not hold this process inside NCCL
+    if (channels != 0) {
+        config.minCTAs = 1;
+        config.maxCTAs = channels;
+    }
     ncclComm_t handle = nullptr;
     const ncclResult_t result = nccl->CommInitRankConfig(&handle, made->size(), unique, rank, &config);
     made->handle_ = handle;
-    const std::string failure = made->settle(result, request::Deadline(settings::values().timeout), given_up);
-    {
+    if (handle != nullptr) {
         const std::scoped_lock lock(cache().mutex);
         Counters& counters = cache().counters;
-        counters.made += failure.empty();
-        counters.live += made->handle_ != nullptr;
-        counters.live_max = std::max(counters.live_max, counters.live);
+        counters.live_max = std::max(counters.live_max, ++counters.live);
     }
-    if (failure.empty())
+    if (result == ncclSuccess || result == ncclInProgress)
         return made;
-    if (failure != kGivenUp)
-        problem_text = fmt::format("ncclCommInitRankConfig failed: {}", failure);
+    problem_text = fmt::format("ncclCommInitRankConfig failed: {}", describe(result, handle));
     made->abort();
+    return nullptr;
+}
+
+Communicator::Making Communicator::step_make(std::string& problem_text) {
+    ncclResult_t state = ncclSuccess;
+    if (const ncclResult_t asked = load()->CommGetAsyncError(handle_, &state); asked != ncclSuccess)
+        state = asked;
+    if (state == ncclInProgress)
+        return Making::kUnderWay;
+    if (state == ncclSuccess) {
+        const std::scoped_lock lock(cache().mutex);
+        ++cache().counters.made;
+        return Making::kMade;
+    }
+    problem_text = fmt::format("ncclCommInitRankConfig failed: {}", describe(state, handle_));
+    abort();
+    return Making::kFailed;
+}
+
+std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, const UniqueId& id,
+                                                 device::Context context, const std::function<bool()>& given_up,
+                                                 std::string& problem_text) {
+    const request::Deadline deadline(settings::values().timeout);
+    auto made = begin(group, rank, id, context, 0, problem_text);
+    while (made != nullptr) {
+        switch (made->step_make(problem_text)) {
+            case Making::kMade:
+                return made;
+            case Making::kFailed:
+                return nullptr;
+            case Making::kUnderWay:
+                break;
+        }
+        request::progress();
+        const bool late = deadline.passed();
+        if (late)
+            problem_text = "ncclCommInitRankConfig failed: SWITCHYARD_TIMEOUT has passed";
+        if (late || given_up()) {
+            made->abort();
+            return nullptr;
+        }
+    }
     return nullptr;
 }
 
 Communicator::~Communicator() = default;  // the handle has ended or is left to the process's end
 
-std::string Communicator::settle(int result, const request::Deadline& deadline, const std::function<bool()>& given_up) {
+std::string Communicator::settle(int result, const request::Deadline& deadline) {
     const Entries& nccl = *load();
     auto state = static_cast<ncclResult_t>(result);
     while (state == ncclInProgress) {
         request::progress();
         if (deadline.passed())
             return "SWITCHYARD_TIMEOUT has passed";
-        if (given_up && given_up())
-            return kGivenUp;
         if (const ncclResult_t asked = nccl.CommGetAsyncError(handle_, &state); asked != ncclSuccess)
             state = asked;
     }
@@ -132,20 +189,24 @@ std::string Communicator::finish(const request::Deadline& deadline) {
 }
 
 void Communicator::abort() {
-    if (handle_ == nullptr)
+    std::unique_lock lock(handle_mutex_);
+    ncclComm_t handle = std::exchange(handle_, nullptr);
+    lock.unlock();
+    if (handle == nullptr)
         return;
-    const device::ContextScope scope(context());
-    load()->CommAbort(std::exchange(handle_, nullptr));
-    const std::scoped_lock lock(cache().mutex);
-    --cache().counters.live;
+    // What was reset or destroyed took NCCL's resources with it, and NCCL would touch them.
+    if (lane_.alive()) {
+        const device::ContextScope scope(context());
+        load()->CommAbort(handle);
+    }
+    count_gone();
 }
 
 bool Communicator::start_end() {
     if (handle_ == nullptr)
         return false;
-    // The device was reset, or its context destroyed: NCCL's resources went with it, and NCCL would touch them.
     if (!lane_.alive()) {
-        handle_ = nullptr;
+        abort();
         return false;
     }
     const device::ContextScope scope(context());
@@ -171,8 +232,7 @@ bool Communicator::step_end() {
         return false;
     const device::ContextScope scope(context());
     nccl.CommDestroy(std::exchange(handle_, nullptr));
-    const std::scoped_lock lock(cache().mutex);
-    --cache().counters.live;
+    count_gone();
     return true;
 }
 
@@ -181,7 +241,7 @@ std::uint64_t Communicator::idle_id(const Group& group) {
     // The most recently used one: all members retired it at the same place of their programs, so they usually name the
     // same.
     for (auto it = cache().idle.rbegin(); it != cache().idle.rend(); ++it)
-        if ((*it)->group_ == group)
+        if ((*it)->group_ == group && !(*it)->in_transfer())
             return (*it)->id_;
     return 0;
 }
@@ -189,8 +249,9 @@ std::uint64_t Communicator::idle_id(const Group& group) {
 std::shared_ptr<Communicator> Communicator::take_idle(const Group& group, std::uint64_t id) {
     const std::scoped_lock lock(cache().mutex);
     auto& idle = cache().idle;
-    const auto it =
-        std::find_if(idle.begin(), idle.end(), [&](const auto& c) { return c->id_ == id && c->group_ == group; });
+    const auto it = std::find_if(idle.begin(), idle.end(), [&](const auto& c) {
+        return c->id_ == id && c->group_ == group && !c->in_transfer();
+    });
     if (it == idle.end())
         return nullptr;
     std::shared_ptr<Communicator> found = std::move(*it);
@@ -206,11 +267,7 @@ void Communicator::retire(std::shared_ptr<Communicator> communicator) {
     {
         const std::scoped_lock lock(cache().mutex);
         cache().idle.push_back(std::move(communicator));
-        if (cache().idle.size() > static_cast<std::size_t>(settings::values().comm_cache)) {
-            evicted = std::move(cache().idle.front());
-            cache().idle.pop_front();
-            ++cache().counters.evicted;
-        }
+        evicted = take_surplus();
     }
     if (evicted != nullptr && evicted->start_end()) {
         const std::scoped_lock lock(cache().mutex);
@@ -224,6 +281,16 @@ void Communicator::retire(std::shared_ptr<Communicator> communicator) {
     ending.remove_if([](const auto& c) { return c->step_end(); });
     const std::scoped_lock lock(cache().mutex);
     cache().ending.splice(cache().ending.end(), ending);
+}
+
+void Communicator::finish_ending(std::shared_ptr<Communicator> communicator) {
+    const std::scoped_lock lock(cache().mutex);
+    cache().ending.push_back(std::move(communicator));
+}
+
+void Communicator::count_evicted() {
+    const std::scoped_lock lock(cache().mutex);
+    ++cache().counters.evicted;
 }
 
 void Communicator::end_all() {

@@ -1,12 +1,15 @@
 // One NCCL communicator of this process and the lane on which its work runs; their making, their cache and their end.
-// comm/establish makes them, comm::State holds them, collectives.cpp launches on them.
+// comm/establish makes those of MPI communicators and comm::State holds them, p2p makes those of two ranks;
+// collectives.cpp and point_to_point.cpp launch on them.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -46,6 +49,14 @@ class Communicator {
     static std::shared_ptr<Communicator> make(const Group& group, int rank, const UniqueId& id, device::Context context,
                                               const std::function<bool()>& given_up, std::string& problem);
 
+    // The same without waiting: begin(), then step_make() until it is no more under way. `channels` bounds the memory
+    // that each connection takes and the GPU's share that each operation takes; 0 leaves them to NCCL. One that is
+    // still in the making may be aborted: the other members then must be told, or they wait for it in NCCL.
+    enum class Making : std::uint8_t { kUnderWay, kMade, kFailed };
+    static std::shared_ptr<Communicator> begin(const Group& group, int rank, const UniqueId& id,
+                                               device::Context context, int channels, std::string& problem);
+    Making step_make(std::string& problem);  // once kFailed, it has been aborted
+
     // An idle communicator of exactly this group, found by its id (0: any). The members must agree on the id before
     // they take it.
     static std::uint64_t idle_id(const Group& group);
@@ -54,6 +65,13 @@ class Communicator {
     // The MPI communicator is gone: keeps the NCCL communicator for a later one of the same group, ends the least
     // recently used beyond the bound (SWITCHYARD_COMM_CACHE). Local and non-blocking. Null is allowed.
     static void retire(std::shared_ptr<Communicator> communicator);
+
+    // Begins to end a communicator that no cache is to keep; all members do. step_end() is true when it is gone. What
+    // is handed to finish_ending() before that, end_all() ends.
+    bool start_end();  // a non-blocking ncclCommFinalize; true while that is under way
+    bool step_end();
+    static void finish_ending(std::shared_ptr<Communicator> communicator);
+    static void count_evicted();  // for the report, where p2p ends one for another
 
     // Ends all that is left, at MPI_Finalize: all members do. Aborts what does not end in time.
     static void end_all();
@@ -68,7 +86,7 @@ class Communicator {
     device::Context context() const { return lane_.context(); }
 
     // Waits until the launch of a call that returned ncclInProgress is through. "" or the error.
-    std::string settle(int result, const request::Deadline& deadline, const std::function<bool()>& given_up = {});
+    std::string settle(int result, const request::Deadline& deadline);
 
     // Waits, with MPI's progress, until all work on the lane is done. "" or what went wrong; the communicator then is
     // aborted.
@@ -78,17 +96,24 @@ class Communicator {
     void abort();
     bool usable() const { return handle_ != nullptr; }
 
+    // Held by who uses the handle while another thread might abort().
+    std::unique_lock<std::mutex> hold_handle() { return std::unique_lock(handle_mutex_); }
+
+    // While p2p has transfers on it, reserved or under way, it is neither handed out again nor ended.
+    void begin_transfer() { transfers_.fetch_add(1, std::memory_order_relaxed); }
+    void end_transfer() { transfers_.fetch_sub(1, std::memory_order_relaxed); }
+    bool in_transfer() const { return transfers_.load(std::memory_order_relaxed) != 0; }
+
   private:
     Communicator(Group group, int rank, std::uint64_t id) : group_(std::move(group)), rank_(rank), id_(id) {}
-    bool start_end();  // begins a non-blocking ncclCommFinalize; true while that is under way
-    bool step_end();   // true when the communicator is gone
-
     Group group_;
     int rank_;
     std::uint64_t id_;
     ncclComm* handle_ = nullptr;
+    std::mutex handle_mutex_;
     device::Lane lane_;
     bool ending_ = false;
+    std::atomic<int> transfers_{0};
 };
 
 }  // namespace swy::carrier::nccl

@@ -1,10 +1,15 @@
-# Collectives over NCCL.
+# Collectives and point-to-point over NCCL.
 libswy_la_SOURCES += \
     src/carrier/nccl/collectives.cpp \
     src/carrier/nccl/collectives.hpp \
     src/carrier/nccl/communicator.cpp \
     src/carrier/nccl/communicator.hpp \
+    src/carrier/nccl/launch.hpp \
     src/carrier/nccl/library.cpp \
     src/carrier/nccl/library.hpp \
     src/carrier/nccl/mapping.cpp \
-    src/carrier/nccl/mapping.hpp
+    src/carrier/nccl/mapping.hpp \
+    src/carrier/nccl/member.cpp \
+    src/carrier/nccl/member.hpp \
+    src/carrier/nccl/point_to_point.cpp \
+    src/carrier/nccl/point_to_point.hpp
