@@ -19,17 +19,6 @@ constexpr std::size_t kPageableChunk = std::size_t{8} << 20;
 
 constexpr device::Result kTimeout = -1;
 
-void copy_on_host(Direction direction, const Sheet& sheet, const HostSide& host) {
-    for (std::size_t i = 0; i < sheet.rows; ++i) {
-        auto* theirs = reinterpret_cast<std::byte*>(sheet.row(i));
-        std::byte* ours = host.address + static_cast<MPI_Aint>(i) * host.stride;
-        if (direction == Direction::kToHost)
-            std::memcpy(ours, theirs, sheet.width);
-        else
-            std::memcpy(theirs, ours, sheet.width);
-    }
-}
-
 device::Result copy_run(device::Lane& lane, Direction direction, std::uintptr_t theirs, std::byte* ours,
                         std::size_t bytes) {
     auto* device_side = reinterpret_cast<void*>(theirs);
@@ -45,6 +34,35 @@ device::Result copy_rows(device::Lane& lane, Direction direction, const Sheet& s
 }
 
 }  // namespace
+
+void copy_on_host(Direction direction, const Sheet& sheet, const HostSide& host) {
+    for (std::size_t i = 0; i < sheet.rows; ++i) {
+        auto* theirs = reinterpret_cast<std::byte*>(sheet.row(i));
+        std::byte* ours = host.address + static_cast<MPI_Aint>(i) * host.stride;
+        if (direction == Direction::kToHost)
+            std::memcpy(ours, theirs, sheet.width);
+        else
+            std::memcpy(theirs, ours, sheet.width);
+    }
+}
+
+device::Result queue_copy(device::Lane& lane, Direction direction, const Sheet& sheet, const HostSide& host) {
+    if (sheet.rows == 1)
+        return copy_run(lane, direction, sheet.address, host.address, sheet.width);
+    if (sheet.stride > 0 && host.stride > 0 && sheet.stride <= kMostPitch && host.stride <= kMostPitch)
+        return copy_rows(lane, direction, sheet, host);
+    if (sheet.stride < 0 && host.stride < 0 && sheet.stride >= -kMostPitch && host.stride >= -kMostPitch) {
+        const auto last = static_cast<MPI_Aint>(sheet.rows - 1);
+        const Sheet turned{sheet.low(), sheet.width, sheet.rows, -sheet.stride, 0, 0};
+        return copy_rows(lane, direction, turned, {host.address + last * host.stride, -host.stride, host.pageable});
+    }
+    for (std::size_t i = 0; i < sheet.rows; ++i) {
+        std::byte* ours = host.address + static_cast<MPI_Aint>(i) * host.stride;
+        if (const device::Result result = copy_run(lane, direction, sheet.row(i), ours, sheet.width); result != 0)
+            return result;
+    }
+    return 0;
+}
 
 Copies::Copies() : deadline_(settings::values().timeout) {}
 
@@ -78,7 +96,7 @@ device::Result Copies::queue(Direction direction, const Sheet& sheet, const Plac
     queued_ = true;
     bytes_ += sheet.width * sheet.rows;
     if (!host.pageable)
-        return copy(*lane, direction, sheet, host);
+        return queue_copy(*lane, direction, sheet, host);
     const std::size_t rows_at_once = std::max<std::size_t>(1, kPageableChunk / sheet.width);
     const std::size_t width_at_once = std::min(sheet.width, kPageableChunk);
     for (std::size_t i = 0; i < sheet.rows; i += rows_at_once) {
@@ -87,31 +105,13 @@ device::Result Copies::queue(Direction direction, const Sheet& sheet, const Plac
                               rows = std::min(rows_at_once, sheet.rows - i);
             const Sheet part{sheet.row(i) + at, width, rows, sheet.stride, 0, 0};
             const HostSide ours{host.address + static_cast<MPI_Aint>(i) * host.stride + at, host.stride, true};
-            if ((result = copy(*lane, direction, part, ours)) != 0)
+            if ((result = queue_copy(*lane, direction, part, ours)) != 0)
                 return result;
             if ((uncounted_ += width * rows) >= kPageableChunk) {
                 uncounted_ = 0;
                 request::progress();
             }
         }
-    }
-    return 0;
-}
-
-device::Result Copies::copy(device::Lane& lane, Direction direction, const Sheet& sheet, const HostSide& host) {
-    if (sheet.rows == 1)
-        return copy_run(lane, direction, sheet.address, host.address, sheet.width);
-    if (sheet.stride > 0 && host.stride > 0 && sheet.stride <= kMostPitch && host.stride <= kMostPitch)
-        return copy_rows(lane, direction, sheet, host);
-    if (sheet.stride < 0 && host.stride < 0 && sheet.stride >= -kMostPitch && host.stride >= -kMostPitch) {
-        const auto last = static_cast<MPI_Aint>(sheet.rows - 1);
-        const Sheet turned{sheet.low(), sheet.width, sheet.rows, -sheet.stride, 0, 0};
-        return copy_rows(lane, direction, turned, {host.address + last * host.stride, -host.stride, host.pageable});
-    }
-    for (std::size_t i = 0; i < sheet.rows; ++i) {
-        std::byte* ours = host.address + static_cast<MPI_Aint>(i) * host.stride;
-        if (const device::Result result = copy_run(lane, direction, sheet.row(i), ours, sheet.width); result != 0)
-            return result;
     }
     return 0;
 }

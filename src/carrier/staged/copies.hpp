@@ -22,6 +22,12 @@ struct HostSide {
                     // between
 };
 
+// Copies what is in host memory on the program's side too.
+void copy_on_host(Direction direction, const Sheet& sheet, const HostSide& host);
+
+// Queues the copy of a sheet that lies in the lane's context, in as few copies as the driver allows.
+device::Result queue_copy(device::Lane& lane, Direction direction, const Sheet& sheet, const HostSide& host);
+
 class Copies {
   public:
     Copies();
@@ -43,7 +49,6 @@ class Copies {
 
   private:
     device::Lane* lane_of(const Place& place, device::Result& result);
-    device::Result copy(device::Lane& lane, Direction direction, const Sheet& sheet, const HostSide& host);
     device::Result wait_for(device::Lane& lane);
 
     std::vector<device::Lane> lanes_;

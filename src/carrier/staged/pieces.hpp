@@ -1,5 +1,5 @@
 // Where the data of an operand lies: its runs of bytes, cut so that each piece is in one place, in as few pieces as
-// possible. Used by carrier/staged/ alone.
+// possible. Used by carrier/staged/ and by p2p/payload.cpp.
 #pragma once
 
 #include <cstddef>

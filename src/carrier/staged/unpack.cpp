@@ -1,0 +1,104 @@
+// Transfers that need no peer: what is copied is in this process already.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "carrier/staged/pack.hpp"
+#include "carrier/staged/pipeline.hpp"
+
+namespace swy::carrier::staged {
+namespace {
+
+// Pageable memory, and memory on the host on both sides, is copied within the call: about a millisecond at a time.
+constexpr std::size_t kBlockingPiece = std::size_t{8} << 20;
+
+// A payload and one run of other memory of this process.
+class Local final : public p2p::Transfer {
+  public:
+    Local(Direction direction, const p2p::Payload& payload, std::byte* other, std::size_t bytes, bool asynchronous)
+        : direction_(direction),
+          other_(other),
+          bytes_(bytes),
+          piece_(asynchronous ? bytes : kBlockingPiece),
+          packer_(payload, bytes) {
+        if (bytes == 0)
+            end();
+    }
+
+    // The other memory is a payload of the program's too: what is queued on its device comes before the copy.
+    void wait_for_program_in(const p2p::Payload& payload) { other_device_.emplace(payload, bytes_); }
+
+    bool step() override {
+        if (done())
+            return false;
+        if (copying_) {
+            bool over = false;
+            check(packer_.query(over));
+            if (!over)
+                return false;
+            copying_ = false;
+        }
+        if (!failure_.empty() || copied_ == bytes_) {
+            end(std::move(failure_));
+            return true;
+        }
+        if (!prepared())
+            return false;
+        const std::size_t length = std::min(piece_, bytes_ - copied_);
+        copying_ = true;
+        check(packer_.start(direction_, copied_, length, other_ + copied_));
+        copied_ += length;
+        return true;
+    }
+
+    void give_up(const std::string& why) override {
+        if (failure_.empty())
+            failure_ = why;
+    }
+
+  private:
+    bool prepared() {
+        if (!prepared_)
+            check(packer_.prepare(prepared_));
+        if (other_device_.has_value() && !other_prepared_)
+            check(other_device_->prepare(other_prepared_));
+        return prepared_ && (other_prepared_ || !other_device_.has_value());
+    }
+
+    void check(device::Result result) {
+        if (result != 0 && failure_.empty())
+            failure_ = fmt::format("copying the message within the process failed: {}", Packer::describe(result));
+    }
+
+    const Direction direction_;
+    std::byte* const other_;
+    const std::size_t bytes_, piece_;
+    Packer packer_;
+    std::optional<Packer> other_device_;
+    std::size_t copied_ = 0;
+    bool prepared_ = false, other_prepared_ = false, copying_ = false;
+    std::string failure_;
+};
+
+}  // namespace
+
+std::unique_ptr<p2p::Transfer> unpack(const p2p::Payload& payload, std::size_t bytes, const std::byte* packed,
+                                      bool page_locked) {
+    return std::make_unique<Local>(Direction::kToDevice, payload, const_cast<std::byte*>(packed), bytes,
+                                   page_locked && payload.device);
+}
+
+// With unified addressing the driver sees from the addresses which memory is whose.
+std::unique_ptr<p2p::Transfer> copy(const p2p::Payload& to, const p2p::Payload& from, std::size_t bytes) {
+    if (!to.device)
+        return std::make_unique<Local>(Direction::kToHost, from, to.data, bytes, false);
+    auto transfer = std::make_unique<Local>(Direction::kToDevice, to, from.data, bytes, from.device);
+    if (from.device)
+        transfer->wait_for_program_in(from);
+    return transfer;
+}
+
+}  // namespace swy::carrier::staged

@@ -1,0 +1,65 @@
+#include "p2p/payload.hpp"
+
+#include "carrier/staged/pieces.hpp"
+
+namespace swy::p2p {
+namespace {
+
+using carrier::staged::Place;
+using carrier::staged::Segment;
+using carrier::staged::Sheet;
+
+class FirstOnDevice final : public carrier::staged::Visitor {
+  public:
+    device::Result visit(const Segment&, const Sheet& sheet, const Place& place) override {
+        if (!place.device)
+            return 0;
+        address = reinterpret_cast<const void*>(sheet.address);
+        return 1;
+    }
+    const void* address = nullptr;
+};
+
+// The data as one run, where it is one.
+void find_run(Payload& payload) {
+    const datatype::Layout& layout = *payload.layout;
+    MPI_Aint offset = 0;
+    if (payload.bytes == 0 || layout.contiguous)
+        offset = layout.true_lb;
+    else if (payload.count == 1 && layout.blocks.size() == 1 && layout.blocks[0].dims == 0)
+        offset = layout.blocks[0].offset;
+    else
+        return;
+    payload.contiguous = true;
+    payload.data = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(payload.address) +
+                                                static_cast<std::uintptr_t>(offset));
+}
+
+const void* first_on_device(const Payload& payload) {
+    if (payload.contiguous && payload.address != MPI_BOTTOM)
+        return device::on_device(payload.data) ? payload.data : nullptr;
+    carrier::staged::Places places;
+    FirstOnDevice visitor;
+    carrier::staged::walk({{payload.layout.get(), 0, payload.count, 0}}, payload.address, places, visitor);
+    return visitor.address;
+}
+
+}  // namespace
+
+Payload payload_of(const Call&, const Operand& operand) {
+    Payload payload;
+    payload.address = operand.address;
+    payload.count = static_cast<std::size_t>(operand.count);
+    payload.layout = datatype::layout_of(operand.type);
+    payload.bytes = payload.count * payload.layout->size;
+    find_run(payload);
+    if (payload.bytes == 0)
+        return payload;
+    if (const void* address = first_on_device(payload); address != nullptr) {
+        payload.device = true;
+        payload.where = device::locate(address);
+    }
+    return payload;
+}
+
+}  // namespace swy::p2p
