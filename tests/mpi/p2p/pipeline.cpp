@@ -90,9 +90,6 @@ void every_pair(const Job& job) {
 
 int main(int argc, char** argv) {
     Job job(&argc, &argv);
-    swy::settings::Values values;
-    expect(swy::settings::read(values).empty(), "settings");
-    swy::settings::install(values, true);
     Job::set_chunk(kChunk);
     every_pair(job);
     many_at_once(job);

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -35,7 +36,7 @@ inline void expect(bool right, const std::string& what) {
         MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-// MPI, a device, and the settings as MPI_Init leaves them.
+// MPI, devices, and the settings of the environment.
 class Job {
   public:
     Job(int* argc, char*** argv) {
@@ -48,6 +49,9 @@ class Job {
         if (!swy::device::adopt_loaded_driver())
             MPI_Abort(MPI_COMM_WORLD, 99);
         swy::request::has_self = true;
+        swy::settings::Values values;
+        expect(swy::settings::read(values).empty(), "settings that are not valid");
+        swy::settings::install(values, true);
         MPI_Comm_dup(MPI_COMM_WORLD, &chunks);
         MPI_Comm_set_errhandler(chunks, MPI_ERRORS_RETURN);
     }

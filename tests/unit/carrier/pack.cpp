@@ -100,6 +100,21 @@ TEST(Parts, Of_a_regular_type_are_few_blocks) {
         MPI_Type_free(type);
 }
 
+// Beyond 2^32, where the type map cannot be written out: rows of 3 bytes every 8, elements of 2^20 rows.
+TEST(Parts, Far_into_a_message_are_where_arithmetic_says) {
+    constexpr std::size_t kRows = 1 << 20, kFrom = 3 * kRows * 5000 + 3 * 77 + 1;
+    MPI_Datatype rows, element;
+    MPI_Type_create_hvector(kRows, 3, 8, MPI_BYTE, &rows);
+    MPI_Type_create_resized(rows, 0, 10 * kRows, &element);
+    Parts parts(layout_of(element), 10000);
+    std::vector<MPI_Aint> expected;
+    for (std::size_t i = 1; i < 10; ++i)
+        expected.push_back(static_cast<MPI_Aint>(5000 * 10 * kRows + (77 + i / 3) * 8 + i % 3));
+    EXPECT_EQ(written_out(parts.cut(kFrom, 9)), expected);
+    MPI_Type_free(&rows);
+    MPI_Type_free(&element);
+}
+
 std::byte value_at(std::size_t i, unsigned salt) {
     return static_cast<std::byte>((i * 2654435761u + salt * 40503u) >> 13);
 }
@@ -314,6 +329,57 @@ TEST_F(Packing, Takes_pieces_on_the_host_and_on_two_devices_together) {
         EXPECT_TRUE(std::equal(other.begin() + static_cast<std::ptrdiff_t>(i * kBytes),
                                other.begin() + static_cast<std::ptrdiff_t>((i + 1) * kBytes), all[i]->read().begin()));
     MPI_Type_free(&type);
+}
+
+void finish(swy::p2p::Transfer& transfer) {
+    poll([&](bool& done) {
+        transfer.step();
+        done = transfer.done();
+        return 0;
+    });
+    EXPECT_EQ(transfer.failure(), "");
+}
+
+TEST_F(Packing, Of_a_received_message_is_undone_in_the_program_s_memory) {
+    for (unsigned seed = first_seed(), end = seed + rounds(50); seed < end && !HasFailure(); ++seed) {
+        SCOPED_TRACE("SWY_TEST_SEED=" + std::to_string(seed));
+        Case random(seed);
+        if (random.overlapping())
+            continue;
+        const std::vector<std::byte> packed = pattern(random.where.size(), seed);
+        const auto received = static_cast<std::size_t>(random.maker.below(static_cast<int>(packed.size()) + 1));
+        for (Kind kind : {Kind::kHost, Kind::kDevice, Kind::kManaged}) {
+            Memory memory(kind, random.span);
+            std::vector<std::byte> expected = pattern(random.span, seed + 1);
+            memory.write(expected);
+            const auto payload = payload_at(memory.data - random.low, random.count, random.type.handle);
+            finish(*swy::carrier::staged::unpack(payload, received, packed.data(), seed % 2 == 0));
+            for (std::size_t i = 0; i < received; ++i)
+                expected[random.index(i)] = packed[i];
+            ASSERT_EQ(memory.read(), expected);
+        }
+    }
+}
+
+// More than the pieces in which pageable memory is copied, and between devices of which neither is the current one.
+TEST_F(Packing, Is_not_needed_to_copy_a_run_to_a_run) {
+    constexpr int kBytes = (9 << 20) + 5, kTaken = kBytes - 1000;
+    for (Kind from : {Kind::kHost, Kind::kDevice, Kind::kManaged})
+        for (Kind to : {Kind::kHost, Kind::kDevice, Kind::kManaged}) {
+            Memory source(from, kBytes);
+            MUST(cu(cuCtxSetCurrent)(contexts_[1]));
+            Memory target(to, kBytes);
+            source.write(pattern(kBytes, 1));
+            target.write(pattern(kBytes, 2));
+            MUST(cu(cuCtxSetCurrent)(nullptr));
+            finish(*swy::carrier::staged::copy(payload_at(target.data, kBytes, MPI_BYTE),
+                                               payload_at(source.data, kBytes, MPI_BYTE), kTaken));
+            MUST(cu(cuCtxSetCurrent)(contexts_[0]));
+            std::vector<std::byte> expected = pattern(kBytes, 2);
+            for (std::size_t i = 0; i < kTaken; ++i)
+                expected[i] = value_at(i, 1);
+            ASSERT_TRUE(target.read() == expected) << static_cast<int>(from) << " to " << static_cast<int>(to);
+        }
 }
 
 }  // namespace

@@ -1,0 +1,58 @@
+// The staged pipeline when the third copy in a process fails: the side whose copy it is says so, the other one is left
+// neither waiting nor with messages that nobody takes.
+// clang-format off
+// launch: -n 2 --gpus 2 --plain -x VGPU_FAULTS=cuMemcpyAsync@3=CUDA_ERROR_INVALID_VALUE
+// launch: -n 2 --gpus 2 --plain -x VGPU_FAULTS=cuMemcpyAsync@3+=CUDA_ERROR_LAUNCH_FAILED -x SWITCHYARD_PINNED_POOL=4096
+// clang-format on
+#include "transfers.hpp"
+
+namespace {
+
+using namespace transfers;
+using swy::carrier::staged::receive_chunks;
+using swy::carrier::staged::send_chunks;
+
+constexpr std::size_t kChunk = std::size_t{64} << 10;
+constexpr std::size_t kBytes = 9 * kChunk + 1000;
+
+// Only `device_rank` copies: the other side is host memory. As point-to-point operations do, a side that has failed
+// tells the other, which gives up.
+void One_side_s_failure_ends_both(const Job& job, bool device_sends) {
+    const bool mine = job.rank == (device_sends ? 1 : 0), sends = mine == device_sends;
+    gpu::Memory memory(mine ? gpu::Kind::kDevice : gpu::Kind::kHost, pattern(kBytes, job.rank));
+    const Payload payload = payload_at(memory.at(0), kBytes, MPI_BYTE);
+    const auto transfer =
+        sends ? send_chunks(payload, kBytes, job.route(1)) : receive_chunks(payload, kBytes, job.route(1));
+    if (mine) {
+        finish({transfer.get()}, "the side that fails");
+        MPI_Send(nullptr, 0, MPI_BYTE, 1 - job.rank, 2, MPI_COMM_WORLD);
+        const char* const expected = sends ? "copying the message from the device to host memory failed: CUDA_ERROR_"
+                                           : "copying the message from host memory to the device failed: CUDA_ERROR_";
+        expect(transfer->failure().find(expected) == 0, "wrong failure: " + transfer->failure());
+    } else {
+        for (int told = 0; !told; MPI_Iprobe(1 - job.rank, 2, MPI_COMM_WORLD, &told, MPI_STATUS_IGNORE))
+            transfer->step();
+        MPI_Recv(nullptr, 0, MPI_BYTE, 1 - job.rank, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        transfer->give_up("the peer has failed");
+        finish({transfer.get()}, "the side that is told");
+        if (sends)
+            expect(transfer->failure().empty() || transfer->failure() == "the peer has failed", transfer->failure());
+        else
+            expect(transfer->failure() == "the peer has failed", "a failed message is taken for a whole one");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    int found = 0;
+    for (int i = 0; i < 100 && !found; ++i)
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, job.chunks, &found, MPI_STATUS_IGNORE);
+    expect(!found, "a chunk has been left behind");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Job job(&argc, &argv);
+    Job::set_chunk(kChunk);
+    One_side_s_failure_ends_both(job, true);
+    One_side_s_failure_ends_both(job, false);
+    return failures > 0 ? 1 : 0;
+}
