@@ -217,6 +217,21 @@ bool drained(CUstream stream, int milliseconds) {
     return true;
 }
 
+void expect_said(const std::vector<Ended>& ends, const std::vector<std::string>& words) {
+    std::string output;
+    for (const Ended& end : ends)
+        output += end.output;
+    for (const std::string& word : words)
+        EXPECT_NE(output.find(word), std::string::npos) << "no \"" << word << "\" in\n" << output;
+}
+
+Options two_hosts(int first) {
+    Options options;
+    for (int rank = 0; rank < options.devices; ++rank)
+        options.environment_of[rank] = {{"NCCL_HOSTID", rank < first ? "here" : "there"}};
+    return options;
+}
+
 ncclResult_t settled(ncclComm_t communicator, int milliseconds) {
     ncclResult_t state = ncclInProgress;
     const Clock::time_point until = Clock::now() + std::chrono::milliseconds(milliseconds);

@@ -70,6 +70,11 @@ class Rank {
 std::vector<Ended> run_ranks(int count, const std::function<void(Rank&)>& body, const Options& options = {},
                              bool expect_all_pass = true);
 
+// Fails the test unless each of the words is in what the ranks have printed.
+void expect_said(const std::vector<Ended>& ends, const std::vector<std::string>& words);
+// Two hosts: the first ranks on one, the others on another.
+Options two_hosts(int first);
+
 // Device memory for a scope, filled and read through the driver.
 class Memory {
   public:
