@@ -77,6 +77,22 @@ bool Buffer::same_start(std::size_t bytes) const {
            std::equal(host_.end() - guard, host_.end(), tested.end() - guard);
 }
 
+bool Buffer::untouched_around(const View& view, int count) const {
+    // Where the data lies, MPI itself says: it unpacks ones there.
+    int bytes = 0, position = 0;
+    MPI_Pack_size(count, view.type, MPI_COMM_SELF, &bytes);
+    const std::vector<std::byte> ones(static_cast<std::size_t>(bytes), std::byte{1});
+    std::vector<std::byte> data(before_.size());
+    std::byte* const start = data.data() + (static_cast<std::byte*>(host_address_) - host_.data());
+    if (count > 0)
+        MPI_Unpack(ones.data(), bytes, &position, start, count, view.type, MPI_COMM_SELF);
+    const std::vector<std::byte> tested = tested_.read();
+    for (std::size_t i = 0; i < data.size(); ++i)
+        if (data[i] == std::byte{0} && (host_[i] != before_[i] || tested[i] != before_[i]))
+            return false;
+    return true;
+}
+
 std::string Buffer::difference() const {
     const std::vector<std::byte> tested = tested_.read();
     for (std::size_t i = 0; i < host_.size(); ++i)

@@ -32,6 +32,9 @@ class Buffer {
     bool same() const { return host_ == tested_.read(); }
     // For data of which MPI says only what its first `bytes` become.
     bool same_start(std::size_t bytes) const;
+    // For data of which MPI says nothing: on both sides every byte around it, and in its gaps, is as before. `count`
+    // elements of `view` at the buffer's address are the data.
+    bool untouched_around(const View& view, int count) const;
     bool untouched() const { return host_ == before_; }
     std::string difference() const;
 

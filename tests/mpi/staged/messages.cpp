@@ -96,6 +96,8 @@ void one_message(Round& round) {
         round.expect_same(send, "the");
     if (!round.cut)
         round.expect_same(recv, "receive");
+    else if (!recv.untouched_around(received, room))
+        round.fail("a message that is too long was written beside the receive's data: " + recv.difference());
     round.expect_same_status(status, received.type);
 }
 
