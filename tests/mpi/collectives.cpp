@@ -27,6 +27,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../random_seed.hpp"
 #include "gpu.hpp"
 
 namespace {
@@ -335,8 +336,7 @@ int main(int argc, char** argv) {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     int rounds = 100;
-    const char* fixed = std::getenv("SWY_RANDOM_SEED");
-    std::uint64_t seed = fixed != nullptr ? std::strtoull(fixed, nullptr, 10) : std::random_device{}();
+    std::uint64_t seed = random_seed();
     bool all_device = false;
     for (int i = 1; i < argc; ++i) {
         const std::string_view option = argv[i];

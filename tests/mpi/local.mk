@@ -2,7 +2,7 @@
 
 # Blocking collectives on device memory.
 check_PROGRAMS += tests/mpi/collectives tests/mpi/mismatch tests/mpi/sessions tests/mpi/steps
-tests_mpi_collectives_SOURCES = tests/mpi/collectives.cpp tests/mpi/gpu.hpp
+tests_mpi_collectives_SOURCES = tests/mpi/collectives.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
 tests_mpi_collectives_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_mismatch_SOURCES = tests/mpi/mismatch.cpp tests/mpi/gpu.hpp
 tests_mpi_mismatch_LDADD = $(MPI_TEST_LIBS)

@@ -13,8 +13,8 @@
 #include <mpi.h>
 
 #include <cstdlib>
-#include <random>
 
+#include "../../random_seed.hpp"
 #include "round.hpp"
 
 namespace {
@@ -94,8 +94,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     gpu::Driver::get().use(rank % staged_test::devices());
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 100;
-    const char* fixed = argc > 2 ? argv[2] : std::getenv("SWY_RANDOM_SEED");
-    unsigned seed = fixed != nullptr ? static_cast<unsigned>(std::atoi(fixed)) : std::random_device()() % 100000000;
+    unsigned seed = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : random_seed();
     MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
     if (rank == 0)
         std::printf("%d rounds from seed %u; one alone: %s 1 SEED\n", rounds, seed, argv[0]);

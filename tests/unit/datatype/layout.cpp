@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 #include <set>
 
+#include "../../random_seed.hpp"
 #include "random_type.hpp"
 
 namespace {
@@ -57,14 +57,6 @@ std::vector<unsigned char> packed_by_mpi(MPI_Datatype type, MPI_Aint lowest, MPI
     return packed;
 }
 
-unsigned first_seed() {
-    const char* given = std::getenv("SWY_TEST_SEED");
-    return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : 1;
-}
-int rounds() {
-    return std::getenv("SWY_TEST_SEED") != nullptr ? 1 : 3000;
-}
-
 class RandomTypes : public testing::Test {};
 
 void check_against_the_standard(const Layout& layout, const model::Type& type, MPI_Aint low, MPI_Aint high) {
@@ -90,9 +82,9 @@ void check_against_pack(const Layout& layout, MPI_Datatype type, MPI_Aint low, M
 }
 
 TEST_F(RandomTypes, Layouts_are_the_type_maps_of_the_standard_and_of_MPI_Pack) {
-    for (unsigned seed = first_seed(), end = seed + static_cast<unsigned>(rounds()); seed < end && !HasFailure();
-         ++seed) {
-        SCOPED_TRACE("SWY_TEST_SEED=" + std::to_string(seed));
+    constexpr unsigned kTypes = 3000;
+    for (unsigned seed = random_seed(), end = seed + kTypes; seed < end && !HasFailure(); ++seed) {
+        SCOPED_TRACE("SWY_RANDOM_SEED=" + std::to_string(seed));
         model::Maker maker(seed);
         const model::Type type = maker.make(maker.below(5));
         const auto layout = layout_of(type.handle);

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <random>
 
+#include "../../random_seed.hpp"
 #include "fixture.hpp"
 
 using vgpu::test::Gate;
@@ -153,8 +154,8 @@ TEST_F(Copy, Memory_marked_for_synchronous_operations_makes_them_so) {
 }
 
 TEST_F(Copy, Boxes_move_the_rows_they_name_and_no_others) {
-    const unsigned seed = std::random_device{}();
-    SCOPED_TRACE("seed " + std::to_string(seed));
+    const unsigned seed = random_seed();
+    SCOPED_TRACE("SWY_RANDOM_SEED=" + std::to_string(seed));
     std::mt19937 random(seed);
     for (int round = 0; round < 60; ++round) {
         const auto dimension = [&](unsigned limit) { return 1 + random() % limit; };

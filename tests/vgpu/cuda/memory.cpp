@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "../../random_seed.hpp"
 #include "fixture.hpp"
 #include "process.hpp"
 
@@ -44,8 +45,8 @@ TEST_F(Memory, A_host_access_to_device_memory_is_a_segmentation_fault) {
 }
 
 TEST_F(Memory, Allocations_are_aligned_disjoint_and_keep_their_content) {
-    const unsigned seed = std::random_device{}();
-    SCOPED_TRACE("seed " + std::to_string(seed));
+    const unsigned seed = random_seed();
+    SCOPED_TRACE("SWY_RANDOM_SEED=" + std::to_string(seed));
     std::mt19937 random(seed);
     struct Block {
         std::size_t bytes;
