@@ -1,3 +1,17 @@
+# Point-to-point as programs see it: random message graphs against arithmetic, and every call that can wait while a large
+# message needs this process.
+p2p_test_buffers = tests/mpi/p2p/buffer.cpp tests/mpi/p2p/buffer.hpp tests/mpi/p2p/layout.cpp tests/mpi/p2p/layout.hpp \
+    tests/mpi/staged/views.hpp tests/mpi/gpu.hpp tests/random_seed.hpp
+check_PROGRAMS += tests/mpi/p2p/differential tests/mpi/p2p/progress
+tests_mpi_p2p_differential_SOURCES = tests/mpi/p2p/completing.cpp tests/mpi/p2p/differential.cpp tests/mpi/p2p/graph.cpp \
+    tests/mpi/p2p/graph.hpp tests/mpi/p2p/player.cpp tests/mpi/p2p/player.hpp tests/mpi/p2p/receiving.cpp \
+    tests/mpi/p2p/sending.cpp $(p2p_test_buffers)
+tests_mpi_p2p_differential_LDADD = $(MPI_TEST_LIBS)
+tests_mpi_p2p_progress_SOURCES = tests/mpi/p2p/progress.cpp tests/mpi/p2p/progress.hpp \
+    tests/mpi/p2p/progress_collectives.cpp tests/mpi/p2p/progress_communicators.cpp tests/mpi/p2p/progress_files.cpp \
+    tests/mpi/p2p/progress_messages.cpp tests/mpi/p2p/progress_windows.cpp $(p2p_test_buffers)
+tests_mpi_p2p_progress_LDADD = $(MPI_TEST_LIBS)
+
 # Point-to-point: what carries a payload, driven by hand.
 TRANSFER_TEST_LIBS = libswy.la $(HWLOC_LIBS) $(MPI_TEST_LIBS)
 pipeline_tests = tests/mpi/p2p/pipeline tests/mpi/p2p/pipeline_peer tests/mpi/p2p/pipeline_failures \
