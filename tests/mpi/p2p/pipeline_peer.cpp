@@ -64,13 +64,13 @@ std::vector<MPI_Message> matched_ahead(const Job& job) {
     return messages;
 }
 
-void receive_plainly(const Job& job, std::vector<MPI_Message>& matched, int chunks, int salt) {
+void receive_plainly(const Job& job, std::vector<MPI_Message> matched, int chunks, int salt, int tag = kTag) {
     std::vector<std::byte> chunk(kChunk);
     for (int i = 0; i < chunks; ++i) {
         if (static_cast<std::size_t>(i) < matched.size())
             MPI_Mrecv(chunk.data(), length_of(i), MPI_BYTE, &matched[static_cast<std::size_t>(i)], MPI_STATUS_IGNORE);
         else
-            MPI_Recv(chunk.data(), length_of(i), MPI_BYTE, 1 - job.rank, kTag, job.chunks, MPI_STATUS_IGNORE);
+            MPI_Recv(chunk.data(), length_of(i), MPI_BYTE, 1 - job.rank, tag, job.chunks, MPI_STATUS_IGNORE);
         bool right = true;
         for (std::size_t b = 0; b < static_cast<std::size_t>(length_of(i)); ++b)
             right = right && chunk[b] == value(static_cast<std::size_t>(i) * kChunk + b, salt);
@@ -175,20 +175,15 @@ void A_receive_that_is_given_up_takes_no_later_message(const Job& job, gpu::Kind
     expect_nothing_left(job, "giving up a receive");
 }
 
-// MPI cannot take a send back: host memory that it sends from is in use until the receiver has it; for device memory
-// only our buffers are.
-void A_send_that_is_given_up_ends_when_the_program_s_memory_is_free(const Job& job, gpu::Kind kind) {
+// MPI cannot take a send back: the host memory that it sends from is in use until the receiver has it.
+void A_send_from_host_memory_that_is_given_up_ends_when_MPI_is_done_with_it(const Job& job) {
     if (job.rank == 0) {
-        gpu::Memory memory = filled(kind, 5);
+        gpu::Memory memory = filled(gpu::Kind::kHost, 5);
         const auto sending = send_chunks(payload_at(memory.at(0), kBytes, MPI_BYTE), kBytes, job.route(kTag));
         meet(sending.get());  // the peer has seen four chunks, and received none
         sending->give_up("the peer has failed");
-        if (kind == gpu::Kind::kDevice)
-            finish({sending.get()}, "giving up a send");
         step_for(*sending, milliseconds(50));
-        expect(sending->done() == (kind == gpu::Kind::kDevice), "done at the wrong time");
-        if (kind == gpu::Kind::kDevice)
-            memory.write(pattern(kBytes, 9));  // the program's again
+        expect(!sending->done(), "done while MPI sends from the program's memory");
         meet(sending.get());
         finish({sending.get()}, "giving up a send");
         expect(sending->failure() == "the peer has failed", "wrong failure: " + sending->failure());
@@ -199,6 +194,31 @@ void A_send_that_is_given_up_ends_when_the_program_s_memory_is_free(const Job& j
         receive_plainly(job, ahead, static_cast<int>(ahead.size()), 5);
     }
     expect_nothing_left(job, "giving up a send");
+}
+
+// Device memory is free at once. The buffers are not, and the next transfer has others.
+void A_send_from_device_memory_that_is_given_up_ends_when_the_copies_have(const Job& job) {
+    if (job.rank == 0) {
+        gpu::Memory memory = filled(gpu::Kind::kDevice, 5);
+        const Payload payload = payload_at(memory.at(0), kBytes, MPI_BYTE);
+        auto sending = send_chunks(payload, kBytes, job.route(kTag));
+        meet(sending.get());  // the peer has seen four chunks, and received none
+        sending->give_up("the peer has failed");
+        finish({sending.get()}, "giving up a send");
+        expect(sending->failure() == "the peer has failed", "wrong failure: " + sending->failure());
+        memory.write(pattern(kBytes, 9));
+        sending = send_chunks(payload, kBytes, job.route(kTag + 1));
+        step_for(*sending, milliseconds(50));
+        meet(sending.get());
+        finish({sending.get()}, "sending after a send that was given up");
+    } else {
+        const std::vector<MPI_Message> ahead = matched_ahead(job);
+        meet();
+        meet();
+        receive_plainly(job, ahead, static_cast<int>(ahead.size()), 5);
+        receive_plainly(job, {}, kChunks, 9, kTag + 1);
+    }
+    expect_nothing_left(job, "sending after a send that was given up");
 }
 
 void Buffers_are_used_again(const Job& job) {
@@ -223,10 +243,10 @@ int main(int argc, char** argv) {
     Job::set_chunk(kChunk);
     Further_chunks_are_copied_and_sent_while_the_first_has_not_been_received(job);
     Chunks_arrive_ahead_of_the_copies_and_these_wait_for_the_program(job);
-    for (gpu::Kind kind : {gpu::Kind::kDevice, gpu::Kind::kHost}) {
+    for (gpu::Kind kind : {gpu::Kind::kDevice, gpu::Kind::kHost})
         A_receive_that_is_given_up_takes_no_later_message(job, kind);
-        A_send_that_is_given_up_ends_when_the_program_s_memory_is_free(job, kind);
-    }
+    A_send_from_host_memory_that_is_given_up_ends_when_MPI_is_done_with_it(job);
+    A_send_from_device_memory_that_is_given_up_ends_when_the_copies_have(job);
     if (argc == 1)  // pageable memory is not pooled
         Buffers_are_used_again(job);
     return failures > 0 ? 1 : 0;
