@@ -111,8 +111,9 @@ inline void step_for(Transfer& transfer, std::chrono::milliseconds time) {
     }
 }
 
+// Without a period that any offset could be wrong by.
 inline std::byte value(std::size_t i, int salt) {
-    return static_cast<std::byte>((i * 2654435761u + static_cast<unsigned>(salt) * 40503u) >> 11);
+    return static_cast<std::byte>((i * 0x9e3779b97f4a7c15u + static_cast<unsigned>(salt) * 0xd1b54a32d192ed03u) >> 56);
 }
 inline std::vector<std::byte> pattern(std::size_t bytes, int salt) {
     std::vector<std::byte> content(bytes);

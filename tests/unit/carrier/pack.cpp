@@ -116,7 +116,7 @@ TEST(Parts, Far_into_a_message_are_where_arithmetic_says) {
 }
 
 std::byte value_at(std::size_t i, unsigned salt) {
-    return static_cast<std::byte>((i * 2654435761u + salt * 40503u) >> 13);
+    return static_cast<std::byte>((i * 0x9e3779b97f4a7c15u + salt * 0xd1b54a32d192ed03u) >> 56);
 }
 std::vector<std::byte> pattern(std::size_t bytes, unsigned salt) {
     std::vector<std::byte> made(bytes);
