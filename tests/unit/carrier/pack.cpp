@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "../../random_seed.hpp"
 #include "carrier/staged/part.hpp"
 #include "carrier/staged/pipeline.hpp"
 #include "datatype/random_type.hpp"
@@ -23,14 +24,6 @@ using swy::carrier::staged::Parts;
 using swy::datatype::Block;
 using swy::datatype::Layout;
 using swy::datatype::layout_of;
-
-unsigned first_seed() {
-    const char* given = std::getenv("SWY_TEST_SEED");
-    return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : 1;
-}
-unsigned rounds(unsigned many) {
-    return std::getenv("SWY_TEST_SEED") != nullptr ? 1 : many;
-}
 
 // Where the bytes of `count` elements lie, in type map order.
 std::vector<MPI_Aint> type_map(const model::Type& type, int count) {
@@ -65,8 +58,8 @@ std::vector<MPI_Aint> written_out(const Layout& part) {
 }
 
 TEST(Parts, Are_the_bytes_of_the_type_map_from_and_to_anywhere) {
-    for (unsigned seed = first_seed(), end = seed + rounds(2000); seed < end && !testing::Test::HasFailure(); ++seed) {
-        SCOPED_TRACE("SWY_TEST_SEED=" + std::to_string(seed));
+    for (unsigned seed = random_seed(), end = seed + 2000; seed < end && !testing::Test::HasFailure(); ++seed) {
+        SCOPED_TRACE("SWY_RANDOM_SEED=" + std::to_string(seed));
         model::Maker maker(seed);
         const model::Type type = maker.make(maker.below(5));
         const int count = maker.below(5);
@@ -256,8 +249,8 @@ std::vector<std::byte> packed_by_mpi(const Case& random, const std::vector<std::
 }
 
 TEST_F(Packing, In_parts_is_what_MPI_Pack_makes_of_the_whole) {
-    for (unsigned seed = first_seed(), end = seed + rounds(150); seed < end && !HasFailure(); ++seed) {
-        SCOPED_TRACE("SWY_TEST_SEED=" + std::to_string(seed));
+    for (unsigned seed = random_seed(), end = seed + 150; seed < end && !HasFailure(); ++seed) {
+        SCOPED_TRACE("SWY_RANDOM_SEED=" + std::to_string(seed));
         Case random(seed);
         const std::vector<std::byte> content = pattern(random.span, seed);
         for (Kind kind : {Kind::kHost, Kind::kDevice, Kind::kManaged}) {
@@ -278,8 +271,8 @@ TEST_F(Packing, In_parts_is_what_MPI_Pack_makes_of_the_whole) {
 }
 
 TEST_F(Packing, To_the_program_s_memory_changes_the_data_and_nothing_else) {
-    for (unsigned seed = first_seed(), end = seed + rounds(150); seed < end && !HasFailure(); ++seed) {
-        SCOPED_TRACE("SWY_TEST_SEED=" + std::to_string(seed));
+    for (unsigned seed = random_seed(), end = seed + 150; seed < end && !HasFailure(); ++seed) {
+        SCOPED_TRACE("SWY_RANDOM_SEED=" + std::to_string(seed));
         Case random(seed);
         if (random.overlapping())  // may not be received into
             continue;
@@ -341,8 +334,8 @@ void finish(swy::p2p::Transfer& transfer) {
 }
 
 TEST_F(Packing, Of_a_received_message_is_undone_in_the_program_s_memory) {
-    for (unsigned seed = first_seed(), end = seed + rounds(50); seed < end && !HasFailure(); ++seed) {
-        SCOPED_TRACE("SWY_TEST_SEED=" + std::to_string(seed));
+    for (unsigned seed = random_seed(), end = seed + 50; seed < end && !HasFailure(); ++seed) {
+        SCOPED_TRACE("SWY_RANDOM_SEED=" + std::to_string(seed));
         Case random(seed);
         if (random.overlapping())
             continue;
