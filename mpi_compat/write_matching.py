@@ -1,10 +1,11 @@
 """What the doors of matched calls have of their own: the description of the matching, and the look at what has come.
 
 A receive of host memory may meet an envelope, the short message that stands in for a large one on a device. So its door looks at the
-length of what came, which costs a comparison; a receive that must not block on a large message goes to the router at once.
+length of what came, which costs a comparison, or has the request watched; a receive that is large enough to be for a large message and
+must not block on it goes to the router at once.
 """
 
-from write_headers import condition, fill, real_name
+from write_headers import call_id, condition, fill, real_name
 
 # The argument that fills a field of Matching, by name; `tag` is the tag of the only direction.
 FIELDS = (("dest", ("dest",)), ("send_tag", ("sendtag", "tag")), ("source", ("source",)), ("receive_tag", ("recvtag", "tag")),
@@ -70,17 +71,22 @@ def host_path(row):
             return code;
     }}
 """
+    if row.name.startswith("MPI_Irecv"):
+        buffer = row.buffers[0]
+        watched = fill("        return p2p::watched(", [f"CallId::{call_id(row.name)}", "code", buffer.name, buffer.count, buffer.type,
+                                                         "source", "comm", "request"], ");", 12)
+        return f"{condition(tests)}\n        const route::Inside guard;\n{real(row, 'const int code = ')}\n{watched}\n    }}\n"
     return f"{condition(tests)}\n        const route::Inside guard;\n{real(row, 'return ')}\n    }}\n"
 
 
 def types(row):
     """What is asked of the types, and of the size of what can be received."""
     both_ways = any(b.access == "inout" for b in row.buffers) or len(row.buffers) > 1
-    if row.has("requests") and (both_ways or not row.name.startswith("MPI_Imrecv")):
+    if row.has("requests") and (both_ways or not row.name.startswith(("MPI_Irecv", "MPI_Imrecv"))):
         return [f"route::plain({b.type})" for b in row.buffers] + ["!p2p::envelopes"]
     # A message found by a probe has been looked at; a blocking receive may block on whatever comes. While one of two
     # directions waits for a large message the other must go on.
-    limited = both_ways
+    limited = both_ways or row.name.startswith("MPI_Irecv")
     return [f"p2p::under_limit({b.count}, {b.type})" if limited and b.access != "in" else f"route::plain({b.type})"
             for b in row.buffers]
 

@@ -10,8 +10,6 @@
 namespace swy::comm {
 namespace {
 
-constexpr int kFailureTag = 1;
-
 MPI_Comm control = MPI_COMM_NULL;
 
 // Words heard, by undertaking: two threads may wait for different ones, and each may receive the other's.
@@ -53,7 +51,12 @@ std::vector<int> in_world(const State& state) {
 }  // namespace
 
 int start_control() {
-    return real::Comm_dup(MPI_COMM_WORLD, &control);
+    const int rc = real::Comm_dup(MPI_COMM_WORLD, &control);
+    return rc != MPI_SUCCESS ? rc : real::Comm_set_errhandler(control, MPI_ERRORS_RETURN);
+}
+
+MPI_Comm control_communicator() {
+    return control;
 }
 
 void stop_control() {

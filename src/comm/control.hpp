@@ -1,6 +1,9 @@
 // Messages between the ranks of a job that no program sees: on a duplicate of MPI_COMM_WORLD that MPI_Init makes in a
-// job with GPUs. Today's one kind: a rank's word that it has failed in something that the others are waiting for.
+// job with GPUs. Of three kinds, told apart by their tags: a rank's word that it has failed in something that the
+// others are waiting for, the control messages of point-to-point, and the chunks of its staged payloads.
 #pragma once
+
+#include <mpi.h>
 
 #include <cstdint>
 
@@ -14,6 +17,10 @@ using Undertaking = std::uint64_t;
 // Called by lifecycle; start_control() is collective over MPI_COMM_WORLD.
 int start_control();
 void stop_control();
+
+// Errors on it return. MPI_COMM_NULL in a job without GPUs.
+MPI_Comm control_communicator();
+inline constexpr int kFailureTag = 1, kControlTag = 2, kHandleTag = 3, kFirstChunkTag = 16;
 
 // Tells the other ranks of the communicator that this one has failed in the undertaking. Returns MPI's code.
 int tell_failure(const State& state, Undertaking what);

@@ -5,4 +5,6 @@ libswy_la_SOURCES += \
     src/comm/establish.cpp \
     src/comm/establish.hpp \
     src/comm/state.cpp \
-    src/comm/state.hpp
+    src/comm/state.hpp \
+    src/comm/world.cpp \
+    src/comm/world.hpp

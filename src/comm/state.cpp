@@ -1,5 +1,6 @@
 #include "comm/state.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <new>
@@ -36,6 +37,8 @@ void forget(State* state) {
         const std::scoped_lock lock(states_mutex);
         states().erase(state);
     }
+    if (on_free != nullptr)
+        on_free(state->handle);
     carrier::nccl::Communicator::retire(std::move(state->nccl));
     delete state;
 }
@@ -90,6 +93,8 @@ State* make(MPI_Comm comm) {
 
 }  // namespace
 
+constinit Farewell on_free = nullptr;
+
 bool State::needs_setup(int device) const {
     return device != ordinal || (nccl != nullptr && !nccl->usable());
 }
@@ -108,6 +113,11 @@ State* of(MPI_Comm comm) {
     if (state != nullptr)
         remembered = {comm, state, now};
     return state;
+}
+
+bool lives(MPI_Comm comm) {
+    const std::scoped_lock lock(states_mutex);
+    return std::any_of(states().begin(), states().end(), [&](const State* state) { return state->handle == comm; });
 }
 
 int start() {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "device/device.hpp"
 #include "route/reason.hpp"
@@ -27,6 +28,9 @@ struct State {
     // What an agreement sends and receives. Here and not on the stack: one that timed out is still under way.
     std::array<std::int64_t, 6> ballot_mine{}, ballot_all{};
 
+    // Peers' ranks in MPI_COMM_WORLD, by rank; empty until point-to-point asks (comm/world.hpp).
+    std::vector<int> world;
+
     // The NCCL communicator that serves device buffers of this communicator, and on which device of this process.
     // Settled by establish().
     std::shared_ptr<carrier::nccl::Communicator> nccl;
@@ -41,6 +45,13 @@ struct State {
 
 // The state of a valid communicator. nullptr when it cannot be had (out of memory, MPI not up).
 State* of(MPI_Comm comm);
+
+// Called with each communicator that goes, before its state does: p2p has messages that belong to it.
+using Farewell = void (*)(MPI_Comm comm);
+extern Farewell on_free;
+
+// Has the communicator a state? One that has been freed has none.
+bool lives(MPI_Comm comm);
 
 // Called by lifecycle. start() makes the attribute key; stop() frees every state that the program has not freed.
 int start();

@@ -17,13 +17,13 @@ namespace swy::p2p::lanes {
 
 // Sender, when it writes an envelope to rank `to` of MPI_COMM_WORLD: fills in what the receiver must know of lanes and
 // NCCL (nccl, shares_gpu, gpu, host, lane, parent). `comm` may be null.
-void describe(const Payload& payload, int to, const comm::State* comm, Envelope& envelope);
+void describe(const Payload& payload, int to, comm::State* comm, Envelope& envelope);
 
 // Receiver, when it has an envelope for `payload`: sets how, reason, lane, flag and an offer in the clear to send.
 // Counts the transfer for `auto`. Asked again, with the clear to send as it was, when the sender has answered no to
 // How::kParent. False: not yet; the communicator's own NCCL communicator is busy with a transfer that ends by itself:
 // ask again in a later step, with the same clear to send.
-[[nodiscard]] bool choose(const Envelope& envelope, const Payload& payload, const comm::State* comm, Control& clear);
+[[nodiscard]] bool choose(const Envelope& envelope, const Payload& payload, comm::State* comm, Control& clear);
 
 // Receiver: there will be no transfer after a clear to send with How::kParent that has not been answered.
 void withdraw(const Control& clear);

@@ -9,6 +9,7 @@
 
 #include "datatype/quick.hpp"
 #include "p2p/envelope.hpp"
+#include "request/handle.hpp"
 #include "route/call.hpp"
 
 namespace swy::p2p {
@@ -44,6 +45,24 @@ inline bool under_limit(MPI_Count count, MPI_Datatype type) {
     const std::size_t size = datatype::predefined_size(type);
     std::size_t bytes = 0;
     return size != 0 && !__builtin_mul_overflow(static_cast<std::size_t>(count), size, &bytes) && bytes < limit;
+}
+
+// Has the request of a receive that has been begun watched, where an envelope may come. Returns `code`, the real
+// call's.
+inline int watched(CallId id, int code, void* address, MPI_Count count, MPI_Datatype type, int source, MPI_Comm comm,
+                   const MPI_Request* request) {
+    if (envelopes && code == MPI_SUCCESS && source != MPI_PROC_NULL) {
+        const auto elements = static_cast<std::size_t>(count);
+        request::watch(*request,
+                       {.address = address,
+                        .count = elements,
+                        .bytes = elements * datatype::predefined_size(type),
+                        .layout = nullptr,
+                        .comm = comm,
+                        .call = id},
+                       false);
+    }
+    return code;
 }
 
 }  // namespace swy::p2p

@@ -2,6 +2,7 @@
 // every blocking call, so nothing else has to drive work that is in flight (design section 7).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,9 @@ namespace swy::request {
 std::string start_engine();
 void stop_engine();
 bool engine_runs();
+
+// One turn of MPI's progress engine, called directly: false when it is not to be had. request::progress() asks.
+bool progress_of_mpi();
 
 // The engine's lock. All state of operations, of matching and of lanes is touched under it alone. A thread that holds
 // it may call real MPI functions that do not block: the engine does not run again inside them. Not recursive.
@@ -39,9 +43,6 @@ extern std::atomic<int> alive;
 
 // Waits until the operation is done, with MPI's progress. Not under the lock. Does not raise.
 void wait_for(const Operation& operation);
-
-// Waits until no operation is alive. Not under the lock.
-void drain();
 
 // May this step ask MPI about one more request? Each question runs MPI's progress once, so a poll asks a bounded number
 // and the next one goes on where it stopped.

@@ -6,10 +6,10 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <span>
 
 #include "datatype/layout.hpp"
 #include "request/operation.hpp"
@@ -37,12 +37,15 @@ struct HostReceive {
 };
 void watch(MPI_Request request, HostReceive receive, bool persistent);
 
-// What happens when a watched receive has completed with an envelope in it: settles it and rewrites the status; MPI's
-// class of error. Set by p2p.
+// What happens when a watched receive has completed with as many bytes as an envelope has: settles it when it is one,
+// and rewrites the status; MPI's class of error. Called under the engine's lock. Set by p2p.
 using Arrived = int (*)(const HostReceive& receive, MPI_Status& status);
 extern Arrived envelope_arrived;
 
 // Is there any request of ours, or any watched one? While not, completion doors are the real functions.
 extern std::atomic<int> known_requests;
+
+// Before MPI goes down.
+void release_handles();
 
 }  // namespace swy::request

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "real.hpp"
+#include "request/engine.hpp"
 
 namespace swy::request {
 
@@ -19,6 +20,8 @@ bool Deadline::passed() const {
 constinit std::atomic<bool> has_self{false};
 
 void progress() {
+    if (progress_of_mpi()) [[likely]]
+        return;
     if (!has_self.load(std::memory_order_relaxed)) [[unlikely]] {
         std::this_thread::yield();
         return;

@@ -20,8 +20,9 @@ class Deadline {
     bool never_;
 };
 
-// One step of MPI's progress engine; does not block. Where there is no MPI_COMM_SELF to ask through, as in a program of
-// sessions alone, it yields: nothing is agreed on there, so what is waited for is a copy, which needs no peer.
+// One step of MPI's progress engine; does not block. Where that cannot be called and there is no MPI_COMM_SELF to ask
+// through, as in a program of sessions alone, it yields: nothing is agreed on there, so what is waited for is a copy,
+// which needs no peer.
 void progress();
 
 // Is there an MPI_COMM_SELF, that is, are we between MPI_Init and MPI_Finalize? Set by lifecycle.

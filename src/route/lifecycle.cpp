@@ -17,8 +17,11 @@
 #include "datatype/layout.hpp"
 #include "device/device.hpp"
 #include "error/error.hpp"
+#include "p2p/exchange.hpp"
+#include "p2p/landing.hpp"
 #include "real.hpp"
 #include "report/report.hpp"
+#include "request/engine.hpp"
 #include "request/wait.hpp"
 #include "route/depth.hpp"
 #include "route/gate.hpp"
@@ -101,6 +104,8 @@ report::Facts facts() {
 
 // The last user has gone: no call that needs Switchyard can follow.
 void end() {
+    request::stop_engine();
+    p2p::Landing::release_kept();
     device::release_pools();
     datatype::release();
     gate::unwatch();
@@ -120,6 +125,12 @@ void end_world() {
     request::has_self = false;
     if (users.sessions == 0)
         end();
+}
+
+// What the ranks tell each other besides the program's messages, and point-to-point, which needs it.
+int start_messages() {
+    const int rc = comm::start_control();
+    return rc != MPI_SUCCESS ? rc : p2p::start();
 }
 
 // The report sums over MPI_COMM_WORLD. Where there never was one, its absence is explained once.
@@ -151,8 +162,10 @@ int after_init() {
         return MPI_SUCCESS;
     if (const int rc = comm::start(); rc != MPI_SUCCESS)
         return rc;
+    if (const std::string obstacle = request::start_engine(); gpus && !obstacle.empty())
+        std::fprintf(stderr, "switchyard: %s: non-blocking calls on device memory give an error\n", obstacle.c_str());
     if (gpus)
-        if (const int rc = comm::start_control(); rc != MPI_SUCCESS)
+        if (const int rc = start_messages(); rc != MPI_SUCCESS)
             return rc;
     job_agrees = gpus;
     threshold = values.nccl_threshold;
@@ -167,6 +180,7 @@ void before_finalize() {
     const Inside guard;
     if (settings::values().enabled) {
         const report::Facts last = report::enabled ? facts() : report::Facts{};
+        p2p::finish();
         job_agrees = false;
         comm::stop();
         carrier::nccl::Communicator::end_all();
@@ -186,8 +200,10 @@ std::string after_session_init() {
         if (std::string problems = settings::read(values); !problems.empty())
             return problems;
         settings::install(values, false);
-        if (values.enabled)
+        if (values.enabled) {
+            request::start_engine();
             gate::watch();
+        }
     }
     ++users.sessions;
     return {};

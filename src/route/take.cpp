@@ -12,6 +12,8 @@
 #include "comm/state.hpp"
 #include "datatype/element.hpp"
 #include "error/error.hpp"
+#include "p2p/lanes.hpp"
+#include "p2p/point_to_point.hpp"
 #include "real.hpp"
 #include "report/report.hpp"
 #include "route/agreement.hpp"
@@ -140,6 +142,7 @@ Route route_from(const Verdict& verdict, const comm::State& comm) {
 }
 
 int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
+    const p2p::lanes::Collective collective(comm);
     carrier::nccl::Work work;
     const Vote vote = vote_of(call, comm, presence, work);
     const Verdict verdict = agree(call, comm, vote);
@@ -183,17 +186,28 @@ int routed(const Call& call, Real real) {
     return agreed(call, real, *comm, presence);
 }
 
+int matched(const Call& call, Real real) {
+    const Inside guard;
+    return p2p::take(call, real);
+}
+
+// A call that MPI makes itself, or the program from a callback inside MPI: nothing can be agreed on, and nobody comes
+// back to complete what does not block.
+int inside_mpi(const Call& call, Real real) {
+    const bool can_be_staged = blocking(call.id) || call.operands.empty();
+    return can_be_staged ? local(call, real, on_device(call), Reason::kInsideMpi) : refused(call, real);
+}
+
 int take_or_throw(const Call& call, Real real) {
     if (gate::changed()) [[unlikely]]
         gate::refresh();
     if (depth != 0) [[unlikely]]
-        return local(call, real, on_device(call), Reason::kInsideMpi);
+        return inside_mpi(call, real);
     switch (treatment(call.id)) {
         case Treatment::kRouted:
             return routed(call, real);
         case Treatment::kMatched:
-            return blocking(call.id) || call.operands.empty() ? local(call, real, on_device(call), Reason::kNotBuilt)
-                                                              : refused(call, real);
+            return matched(call, real);
         case Treatment::kStaged:
             return local(call, real, on_device(call), Reason::kNotBuilt);
         default:

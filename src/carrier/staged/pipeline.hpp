@@ -28,6 +28,9 @@ std::unique_ptr<p2p::Transfer> receive_chunks(const p2p::Payload& payload, std::
 std::unique_ptr<p2p::Transfer> unpack(const p2p::Payload& payload, std::size_t bytes, const std::byte* packed,
                                       bool page_locked);
 
+// The other way: all of the payload into host memory in the packed form.
+std::unique_ptr<p2p::Transfer> pack(const p2p::Payload& payload, std::byte* packed, bool page_locked);
+
 // A copy within the process of one run of memory to another.
 std::unique_ptr<p2p::Transfer> copy(const p2p::Payload& to, const p2p::Payload& from, std::size_t bytes);
 

@@ -91,6 +91,10 @@ std::unique_ptr<p2p::Transfer> unpack(const p2p::Payload& payload, std::size_t b
                                    page_locked && payload.device);
 }
 
+std::unique_ptr<p2p::Transfer> pack(const p2p::Payload& payload, std::byte* packed, bool page_locked) {
+    return std::make_unique<Local>(Direction::kToHost, payload, packed, payload.bytes, page_locked && payload.device);
+}
+
 // With unified addressing the driver sees from the addresses which memory is whose.
 std::unique_ptr<p2p::Transfer> copy(const p2p::Payload& to, const p2p::Payload& from, std::size_t bytes) {
     if (!to.device)

@@ -1,0 +1,15 @@
+// The first bytes of a buffer in host memory in their packed order: what a short message has left in it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "datatype/layout.hpp"
+
+namespace swy::datatype {
+
+// Gathers as many of the first packed bytes of `count` elements at `address` as `to` holds and the elements have;
+// returns how many.
+std::size_t first_bytes(const Layout& layout, const void* address, std::size_t count, std::span<std::byte> to);
+
+}  // namespace swy::datatype

@@ -1,0 +1,106 @@
+#include "p2p/control.hpp"
+
+#include <list>
+#include <vector>
+
+#include "comm/control.hpp"
+#include "real.hpp"
+
+namespace swy::p2p {
+namespace {
+
+// Receives that are posted ahead, in turn: a burst of words finds a place without waiting in MPI's queue of unexpected
+// messages.
+constexpr std::size_t kPosted = 8;
+
+struct Posted {
+    Control control{};
+    MPI_Request request = MPI_REQUEST_NULL;
+};
+
+struct Leaving {
+    Control control;
+    MPI_Request request = MPI_REQUEST_NULL;
+};
+
+std::vector<Posted>& posted() {
+    static auto* all = new std::vector<Posted>;  // not destroyed at exit
+    return *all;
+}
+std::list<Leaving>& leaving() {
+    static auto* all = new std::list<Leaving>;
+    return *all;
+}
+std::size_t oldest = 0;
+
+void forget_what_has_left() {
+    while (!leaving().empty()) {
+        int done = 0;
+        if (real::Test(&leaving().front().request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
+            return;
+        leaving().pop_front();
+    }
+}
+
+}  // namespace
+
+int start_control() {
+    posted().resize(kPosted);
+    oldest = 0;
+    for (Posted& place : posted()) {
+        int rc = real::Recv_init(&place.control, sizeof(Control), MPI_BYTE, MPI_ANY_SOURCE, comm::kControlTag,
+                                 comm::control_communicator(), &place.request);
+        if (rc == MPI_SUCCESS)
+            rc = real::Start(&place.request);
+        if (rc != MPI_SUCCESS)
+            return rc;
+    }
+    return MPI_SUCCESS;
+}
+
+void stop_control() {
+    for (Leaving& message : leaving())
+        if (message.request != MPI_REQUEST_NULL)
+            real::Request_free(&message.request);
+    for (Posted& place : posted()) {
+        if (place.request == MPI_REQUEST_NULL)
+            continue;
+        real::Cancel(&place.request);
+        real::Wait(&place.request, MPI_STATUS_IGNORE);
+        real::Request_free(&place.request);
+    }
+    posted().clear();
+}
+
+MPI_Comm chunks() {
+    return comm::control_communicator();
+}
+
+void send_control(int rank, const Control& control) {
+    forget_what_has_left();
+    leaving().push_back({control});
+    Leaving& message = leaving().back();
+    // On MPI's own failure the peer is gone, and MPI's error handler for communication with it decides at the next call
+    // of the program's.
+    if (real::Isend(&message.control, sizeof(Control), MPI_BYTE, rank, comm::kControlTag, comm::control_communicator(),
+                    &message.request) != MPI_SUCCESS)
+        leaving().pop_back();
+}
+
+bool receive_controls(Receiver receiver) {
+    bool any = false;
+    for (;;) {
+        Posted& place = posted()[oldest];
+        int there = 0;
+        MPI_Status status;
+        if (real::Test(&place.request, &there, &status) != MPI_SUCCESS || !there)
+            return any;
+        const Control control = place.control;
+        real::Start(&place.request);
+        oldest = (oldest + 1) % kPosted;
+        receiver(status.MPI_SOURCE, control);
+        any = true;
+    }
+}
+
+}  // namespace swy::p2p

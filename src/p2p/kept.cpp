@@ -1,0 +1,140 @@
+#include "p2p/kept.hpp"
+
+#include <list>
+#include <map>
+#include <utility>
+
+#include "comm/control.hpp"
+#include "p2p/exchange.hpp"
+#include "p2p/plain.hpp"
+#include "real.hpp"
+
+namespace swy::p2p {
+namespace {
+
+std::map<MPI_Comm, std::list<Taken>>& all() {
+    static auto* lists = new std::map<MPI_Comm, std::list<Taken>>;  // not destroyed at exit
+    return *lists;
+}
+
+std::map<MPI_Message, Taken>& given() {
+    static auto* messages = new std::map<MPI_Message, Taken>;
+    return *messages;
+}
+
+std::list<Taken>::iterator first_match(std::list<Taken>& list, int source, int tag) {
+    auto it = list.begin();
+    while (it != list.end() &&
+           !((source == MPI_ANY_SOURCE || it->source == source) && (tag == MPI_ANY_TAG || it->tag == tag)))
+        ++it;
+    return it;
+}
+
+}  // namespace
+
+const Taken* find_kept(MPI_Comm comm, int source, int tag) {
+    const auto list = all().find(comm);
+    if (list == all().end())
+        return nullptr;
+    const auto it = first_match(list->second, source, tag);
+    return it == list->second.end() ? nullptr : &*it;
+}
+
+std::optional<Taken> take_kept(MPI_Comm comm, int source, int tag) {
+    const auto list = all().find(comm);
+    if (list == all().end())
+        return std::nullopt;
+    const auto it = first_match(list->second, source, tag);
+    if (it == list->second.end())
+        return std::nullopt;
+    Taken taken = std::move(*it);
+    list->second.erase(it);
+    if (list->second.empty())
+        all().erase(list);
+    kept.fetch_sub(1, std::memory_order_relaxed);
+    return taken;
+}
+
+int open(MPI_Message& message, const MPI_Status& status, Taken& taken) {
+    taken.source = status.MPI_SOURCE;
+    taken.tag = status.MPI_TAG;
+    taken.bytes = status._ucount;
+    if (taken.bytes != kEnvelopeBytes) {
+        taken.message = std::exchange(message, MPI_MESSAGE_NULL);
+        return MPI_SUCCESS;
+    }
+    taken.payload.resize(kEnvelopeBytes);
+    // So short a message has come whole when it is matched, whatever its mode.
+    const int rc = real::Mrecv(taken.payload.data(), kEnvelopeBytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    taken.envelope = read(taken.payload, secret());
+    if (taken.envelope)
+        taken.bytes = taken.envelope->bytes;
+    return MPI_SUCCESS;
+}
+
+int keep_through(MPI_Comm comm, int source, int tag) {
+    for (;;) {
+        int there = 0;
+        MPI_Message message = MPI_MESSAGE_NULL;
+        MPI_Status status;
+        int rc = real::Improbe(source, MPI_ANY_TAG, comm, &there, &message, &status);
+        if (rc != MPI_SUCCESS || !there)
+            return rc;
+        Taken taken;
+        rc = open(message, status, taken);
+        if (rc != MPI_SUCCESS)
+            return rc;
+        const int found = taken.tag;
+        all()[comm].push_back(std::move(taken));
+        kept.fetch_add(1, std::memory_order_relaxed);
+        if (found == tag)
+            return MPI_SUCCESS;
+    }
+}
+
+// The handle is a real one, of an empty message from this process to itself: Fortran and tools may look at it.
+int give(Taken taken, MPI_Message* message) {
+    if (taken.message != MPI_MESSAGE_NULL) {
+        *message = taken.message;
+        return MPI_SUCCESS;
+    }
+    const MPI_Comm comm = comm::control_communicator();
+    MPI_Request request = MPI_REQUEST_NULL;
+    int rc = real::Isend(nullptr, 0, MPI_BYTE, own_rank(), comm::kHandleTag, comm, &request);
+    if (rc == MPI_SUCCESS)
+        rc = real::Request_free(&request);
+    int there = 0;
+    while (rc == MPI_SUCCESS && !there)
+        rc = real::Improbe(own_rank(), comm::kHandleTag, comm, &there, message, MPI_STATUS_IGNORE);
+    if (rc == MPI_SUCCESS)
+        given()[*message] = std::move(taken);
+    return rc;
+}
+
+std::optional<Taken> claim(MPI_Message* message) {
+    const auto it = given().find(*message);
+    if (it == given().end())
+        return std::nullopt;
+    Taken taken = std::move(it->second);
+    given().erase(it);
+    real::Mrecv(nullptr, 0, MPI_BYTE, message, MPI_STATUS_IGNORE);
+    return taken;
+}
+
+void forget_kept(MPI_Comm comm) {
+    const auto list = all().find(comm);
+    if (list == all().end())
+        return;
+    kept.fetch_sub(static_cast<int>(list->second.size()), std::memory_order_relaxed);
+    all().erase(list);
+}
+
+void forget_kept() {
+    all().clear();
+    given().clear();
+    kept.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace swy::p2p

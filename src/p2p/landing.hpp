@@ -1,0 +1,38 @@
+// Host memory in which MPI receives what is meant for a device: an ordinary message, or an envelope. Receive operations
+// hold one each; under the engine's lock.
+#pragma once
+
+#include <cstddef>
+
+#include "device/device.hpp"
+
+namespace swy::p2p {
+
+// Small ones are page-locked memory of the device's pool. Large ones are pages that cost nothing until a message comes:
+// nearly always only an envelope does. Some are kept for the next receives.
+class Landing {
+  public:
+    Landing() = default;
+    ~Landing();
+    Landing(const Landing&) = delete;
+    Landing& operator=(const Landing&) = delete;
+
+    // False when there is no memory.
+    bool acquire(device::Context context, std::size_t bytes);
+
+    // How many bytes have been written: what is given back to the system when the memory is kept.
+    void touched(std::size_t bytes) { touched_ = bytes; }
+
+    std::byte* data() const { return data_; }
+    bool page_locked() const { return pages_ == 0 && pinned_.page_locked(); }
+
+    static void release_kept();
+
+  private:
+    device::Pinned pinned_;
+    std::byte* data_ = nullptr;
+    std::size_t pages_ = 0;  // bytes of mapped memory; 0 for pinned memory
+    std::size_t touched_ = 0;
+};
+
+}  // namespace swy::p2p

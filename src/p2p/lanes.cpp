@@ -1,0 +1,213 @@
+#include "p2p/lanes.hpp"
+
+#include <vector>
+
+#include "carrier/nccl/library.hpp"
+#include "carrier/nccl/member.hpp"
+#include "p2p/exchange.hpp"
+#include "p2p/lane_cache.hpp"
+#include "p2p/shared.hpp"
+#include "request/engine.hpp"
+#include "request/wait.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::p2p::lanes {
+namespace {
+
+namespace nccl = carrier::nccl;
+
+constexpr const char* kGone = "the NCCL communicator of the two ranks is gone";
+
+bool started = false;
+
+const nccl::Member& device_here(int ordinal) {
+    static auto* members = new std::vector<nccl::Member>;  // not destroyed at exit
+    const auto at = static_cast<std::size_t>(ordinal);
+    while (members->size() <= at)
+        members->push_back(nccl::member_here(static_cast<int>(members->size())));
+    return (*members)[at];
+}
+
+// What keeps this end's payload from NCCL.
+Reason obstacle_here(const Payload& payload) {
+    if (!payload.device)
+        return Reason::kMixed;
+    if (!payload.contiguous)
+        return Reason::kDerivedType;
+    if (!payload.where.primary || payload.where.ordinal < 0)
+        return Reason::kForeignContext;
+    if (!settings::values().nccl)
+        return Reason::kNcclOff;
+    // That synchronisation waits for all that runs on the device, transfers that peers have yet to launch included:
+    // two ranks would wait for each other.
+    if (settings::values().sync == settings::Sync::kDevice)
+        return Reason::kNotBuilt;
+    if (nccl::too_old())
+        return Reason::kOldNccl;
+    return nccl::load() == nullptr ? Reason::kNoNccl : Reason::kNone;
+}
+
+Reason obstacle_between(const Envelope& envelope, const Payload& payload) {
+    if (!payload.device)
+        return Reason::kMixed;
+    if (!envelope.contiguous)
+        return Reason::kDerivedType;
+    if (const Reason here = obstacle_here(payload); here != Reason::kNone)
+        return here;
+    if (!envelope.nccl)
+        return static_cast<Reason>(envelope.parent);
+    const nccl::Member& here = device_here(payload.where.ordinal);
+    const bool one_gpu = envelope.host == here.host && envelope.gpu == here.gpu;
+    return one_gpu && !(envelope.shares_gpu && nccl::shares_gpus()) ? Reason::kDuplicateGpu : Reason::kNone;
+}
+
+void staged(Control& clear, Reason reason) {
+    clear.how = How::kStaged;
+    clear.reason = reason;
+}
+
+// The ways over NCCL, in the order of preference. False: not yet.
+bool choose_communicator(const Envelope& envelope, const Payload& payload, comm::State* comm, bool may_propose,
+                         Control& clear) {
+    const int from = static_cast<int>(envelope.sender);
+    if (const auto half = ready_half(from, envelope.gpu, payload.where, envelope.lane)) {
+        clear.how = How::kLane;
+        clear.lane = half->id;
+        clear.flag = half->launches_at_once() ? 1 : 0;
+        return true;
+    }
+    const Proposed proposed = may_propose ? propose(envelope, payload, comm, clear) : Proposed::kNo;
+    if (proposed == Proposed::kLater)
+        return false;
+    bool failed = false;
+    clear.offered = offer(from, envelope.gpu, payload.where, failed);
+    if (proposed == Proposed::kNo)
+        staged(clear, failed ? Reason::kNcclFailed : Reason::kNoLane);
+    return true;
+}
+
+}  // namespace
+
+void describe(const Payload& payload, int to, comm::State* comm, Envelope& envelope) {
+    count_transfer();
+    const Reason obstacle = obstacle_here(payload);
+    envelope.nccl = obstacle == Reason::kNone;
+    if (!envelope.nccl) {
+        envelope.parent = static_cast<std::uint64_t>(obstacle);
+        return;
+    }
+    const nccl::Member& here = device_here(payload.where.ordinal);
+    envelope.gpu = here.gpu;
+    envelope.host = here.host;
+    envelope.shares_gpu = nccl::shares_gpus();
+    envelope.lane = lost_lanes(to);
+    envelope.parent = parent_for(payload, comm);
+}
+
+bool choose(const Envelope& envelope, const Payload& payload, comm::State* comm, Control& clear) {
+    const bool refused = clear.how == How::kParent;
+    const bool may_propose = !refused || give_back(clear);
+    const bool first_time = !refused && clear.tag == 0;
+    clear.how = How::kNothing;
+    clear.reason = Reason::kNone;
+    clear.flag = 0;
+    clear.lane = clear.offered = 0;
+    clear.tag = 1;  // it has been counted; of no meaning to the sender
+    if (static_cast<int>(envelope.sender) == own_rank() && envelope.contiguous && payload.device &&
+        payload.contiguous) {
+        clear.how = How::kCopy;
+        return true;
+    }
+    if (const Reason obstacle = obstacle_between(envelope, payload); obstacle != Reason::kNone) {
+        staged(clear, obstacle);
+        return true;
+    }
+    if (first_time) {
+        count_transfer();
+        count_bytes(static_cast<int>(envelope.sender), envelope.gpu, payload.where, envelope.bytes);
+    }
+    return choose_communicator(envelope, payload, comm, may_propose, clear);
+}
+
+void withdraw(const Control& clear) {
+    if (clear.how == How::kParent)
+        give_back(clear);
+}
+
+std::unique_ptr<Transfer> receive(const Control& clear, int from, const Payload& payload, std::string& why) {
+    if (clear.how == How::kParent)
+        return over_parent(clear, from, payload, false, why);
+    if (const auto half = find_half(clear.lane))
+        return half->add(payload.data, clear.bytes, clear.flag != 0);
+    why = kGone;
+    return nullptr;
+}
+
+std::unique_ptr<Transfer> send(const Control& clear, int to, const Payload& payload, std::string& why) {
+    if (clear.how == How::kParent)
+        return over_parent(clear, to, payload, true, why);
+    const auto half = find_half(clear.lane);
+    if (half == nullptr || half->state() >= Half::State::kEnding) {
+        why = kGone;
+        return nullptr;
+    }
+    if (clear.flag != 0)
+        half->peer_launched();
+    half->last_used = transfers_counted();
+    return half->add(payload.data, clear.bytes, false);
+}
+
+bool reserve(const Control& clear, int from) {
+    return reserve_parent(clear.lane, from);
+}
+
+void take_offer(const Control& clear, int from, const Payload& payload) {
+    if (clear.offered != 0)
+        answer_offer(clear.offered, from, device_here(payload.where.ordinal).gpu, payload.where);
+}
+
+void hear(int rank, const Control& control) {
+    if (static_cast<LaneWord>(control.flag) == LaneWord::kLaunched && find_half(control.lane) == nullptr)
+        peer_launched_on_parent(control.lane, rank);
+    else
+        hear_of_lane(rank, control);
+}
+
+bool step() {
+    return step_halves();
+}
+
+void start() {
+    started = true;
+}
+
+void stop() {
+    started = false;
+    stop_halves();
+    stop_shared();
+}
+
+Collective::Collective(const comm::State& comm) {
+    if (!started || settings::values().p2p_comm == settings::P2pComm::kPair)
+        return;
+    comm_ = &comm;
+    bool ready = false;
+    {
+        const request::Hold hold;
+        ready = collective_begins(comm, parent_);
+    }
+    while (!ready) {
+        request::progress();
+        const request::Hold hold;
+        ready = all_launched(parent_);
+    }
+}
+
+Collective::~Collective() {
+    if (comm_ == nullptr)
+        return;
+    const request::Hold hold;
+    collective_ends(*comm_, parent_);
+}
+
+}  // namespace swy::p2p::lanes

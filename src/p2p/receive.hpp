@@ -1,0 +1,92 @@
+// Receives that need this process until their payload has come: into device memory, large ones into host memory, and
+// those of messages that a probe has taken from MPI. Made by take.cpp.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/state.hpp"
+#include "p2p/control.hpp"
+#include "p2p/envelope.hpp"
+#include "p2p/landing.hpp"
+#include "p2p/ledger.hpp"
+#include "p2p/payload.hpp"
+#include "p2p/transfer.hpp"
+#include "request/operation.hpp"
+#include "request/wait.hpp"
+
+namespace swy::p2p {
+
+// A message that has been taken from MPI before a receive for it was there.
+struct Taken {
+    int source = MPI_ANY_SOURCE;
+    int tag = MPI_ANY_TAG;
+    std::size_t bytes = 0;                   // of the payload
+    std::optional<Envelope> envelope;        // one of these three
+    std::vector<std::byte> payload;          // an ordinary message as long as an envelope
+    MPI_Message message = MPI_MESSAGE_NULL;  // any other one, still with MPI
+};
+
+// Where MPI receives, as the program has described it: looked at only while the receive is posted.
+struct Into {
+    MPI_Count count = 0;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+};
+
+class Receive final : public request::Operation {
+  public:
+    Receive(CallId call, MPI_Comm comm, Payload payload) : Operation(call, comm), payload_(std::move(payload)) {}
+    ~Receive() override;
+
+    // One of these begins it, under the engine's lock. MPI's code; an error has been raised by MPI.
+    int post(const Into& into, int source, int tag);
+    int post(const Into& into, MPI_Message& message);
+    int post(const Into& into, Taken taken);
+    // The program's receive has completed in MPI with these bytes in its buffer.
+    void adopt(const Envelope& envelope, const MPI_Status& status);
+
+    bool step() override;
+    void cancel() override;
+
+    // From the sender.
+    void answer(bool yes);
+    void failed(const std::string& why);
+
+  private:
+    bool look();
+    void arrived(const MPI_Status& status);
+    void matched(const Envelope& envelope);
+    void ordinary(std::size_t bytes);
+    void choose();
+    void begin(std::unique_ptr<Transfer> transfer, const std::string& why);
+    void truncated(std::size_t bytes);
+    void end(const std::string& failure);
+    void* landing(MPI_Count& count, MPI_Datatype& type, const Into& into);
+
+    const Payload payload_;
+    Landing landing_;  // where a device receive's message lands
+    bool no_memory_ = false;
+    MPI_Request request_ = MPI_REQUEST_NULL;
+    int source_ = MPI_ANY_SOURCE, tag_ = MPI_ANY_TAG;
+    std::optional<Taken> taken_;
+
+    std::optional<Envelope> envelope_;
+    std::size_t bytes_ = 0;  // of the message
+    std::uint64_t slot_ = 0;
+    Control clear_{};
+    bool choosing_ = false;
+    std::unique_ptr<Transfer> transfer_;
+    std::optional<request::Deadline> deadline_;
+    Ledger ledger_;
+};
+
+// The first bytes of a receive buffer in host memory, in the packed order: where an envelope would be.
+std::optional<Envelope> envelope_in(const datatype::Layout* layout, const void* address, std::size_t count);
+
+// A receive of less than an envelope's message has met one. `source` is the sender's rank in `comm`.
+void release_sender(comm::State& state, int source, int tag, std::span<const std::byte> begin);
+
+}  // namespace swy::p2p

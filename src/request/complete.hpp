@@ -1,0 +1,30 @@
+// The completion calls, and those that start, cancel and free requests, while a request of ours or a watched one is
+// known. The doors come here; MPI 4.0 section 3.7 says what each does.
+#pragma once
+
+#include <mpi.h>
+
+#include "request/handle.hpp"
+
+namespace swy::request::complete {
+
+inline bool needed() {
+    return known_requests.load(std::memory_order_relaxed) != 0;
+}
+
+int wait(MPI_Request* request, MPI_Status* status);
+int waitany(int count, MPI_Request* requests, int* index, MPI_Status* status);
+int waitall(int count, MPI_Request* requests, MPI_Status* statuses);
+int waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses);
+int test(MPI_Request* request, int* flag, MPI_Status* status);
+int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status);
+int testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses);
+int testsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses);
+int get_status(MPI_Request request, int* flag, MPI_Status* status);
+
+int start(MPI_Request* request);
+int startall(int count, MPI_Request* requests);
+int cancel(MPI_Request* request);
+int free(MPI_Request* request);
+
+}  // namespace swy::request::complete

@@ -1,0 +1,135 @@
+#include "request/completing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "comm/state.hpp"
+#include "error/error.hpp"
+#include "real.hpp"
+#include "request/engine.hpp"
+#include "request/known.hpp"
+#include "request/watched.hpp"
+
+namespace swy::request {
+namespace {
+
+int class_of(int code) {
+    int mpi_class = code;
+    if (code != MPI_SUCCESS)
+        real::Error_class(code, &mpi_class);
+    return mpi_class;
+}
+
+}  // namespace
+
+Completing::Completing(const MPI_Request* requests, int count) : requests_(requests) {
+    for (int i = 0; requests != nullptr && i < count; ++i) {
+        const Found found = find(requests[i]);
+        if (!found)
+            continue;
+        const Record& record = *found.record;
+        if (record.handle != nullptr)
+            known_.push_back({i, found, record.handle, {}});
+        else if (!record.persistent || record.started)  // an inactive one may have the status of its last message
+            known_.push_back({i, found, nullptr, record.receive});
+    }
+}
+
+Completing::Known* Completing::at(int index) {
+    const auto place = std::lower_bound(known_.begin(), known_.end(), index,
+                                        [](const Known& known, int wanted) { return known.index < wanted; });
+    return place != known_.end() && place->index == index ? &*place : nullptr;
+}
+
+Completing::Failure Completing::settle_ours(const Known& known, MPI_Status& status) {
+    Failure failure;
+    const std::shared_ptr<Operation> operation = known.handle->operation();
+    if (operation == nullptr || !operation->done()) {
+        show({}, status);
+    } else {
+        const Outcome& outcome = operation->outcome();
+        show(outcome, status);
+        failure = {outcome.mpi_class, outcome.text, operation->comm()};
+        known.handle->ended();
+    }
+    if (!known.handle->persistent())
+        leave(known.found);
+    return failure;
+}
+
+Completing::Failure Completing::settle(Known& known, int real_class, MPI_Status& status) const {
+    if (known.handle != nullptr)
+        return settle_ours(known, status);
+    Failure failure;
+    if ((real_class == MPI_SUCCESS || real_class == MPI_ERR_TRUNCATE) && may_hold_envelope(status)) {
+        const Hold hold;
+        const int mpi_class = envelope_arrived(known.receive, status);
+        if (real_class == MPI_SUCCESS && mpi_class != MPI_SUCCESS)
+            failure = {mpi_class,
+                       fmt::format("{}: the message from rank {} with tag {} is longer than the receive's buffer of {} "
+                                   "bytes",
+                                   name(known.receive.call), status.MPI_SOURCE, status.MPI_TAG, known.receive.bytes),
+                       known.receive.comm};
+    }
+    if (requests_[known.index] == MPI_REQUEST_NULL)
+        leave(known.found);
+    else
+        known.found.record->started = false;
+    return failure;
+}
+
+int Completing::raise(const Failure& failure) {
+    const bool lives = failure.comm == MPI_COMM_WORLD || comm::lives(failure.comm);
+    return error::raise(Owner(lives ? failure.comm : MPI_COMM_WORLD), failure.mpi_class, failure.text);
+}
+
+int Completing::one(int index, int code, MPI_Status& status) {
+    Known* known = at(index);
+    if (known == nullptr)
+        return code;
+    const Failure failure = settle(*known, class_of(code), status);
+    return failure.mpi_class != MPI_SUCCESS && code == MPI_SUCCESS ? raise(failure) : code;
+}
+
+int Completing::several(int code, std::span<MPI_Status> statuses, const int* indices) {
+    const bool in_status = class_of(code) == MPI_ERR_IN_STATUS;
+    if (code != MPI_SUCCESS && !in_status)
+        return code;
+    Failure first;
+    std::size_t first_at = 0;
+    const auto fail = [&](std::size_t k, Failure failure) {
+        // Those that have not failed must say so too (MPI 4.0 section 3.7.5).
+        if (!in_status && first.mpi_class == MPI_SUCCESS)
+            for (MPI_Status& status : statuses)
+                status.MPI_ERROR = MPI_SUCCESS;
+        statuses[k].MPI_ERROR = failure.mpi_class;
+        if (first.mpi_class == MPI_SUCCESS) {
+            first = std::move(failure);
+            first_at = k;
+        }
+    };
+    for (std::size_t k = 0; k < statuses.size(); ++k) {
+        Known* known = at(indices != nullptr ? indices[k] : static_cast<int>(k));
+        const int real_class = in_status ? class_of(statuses[k].MPI_ERROR) : MPI_SUCCESS;
+        if (known == nullptr || real_class == MPI_ERR_PENDING)
+            continue;
+        Failure failure = settle(*known, real_class, statuses[k]);
+        if (failure.mpi_class != MPI_SUCCESS)
+            fail(k, std::move(failure));
+    }
+    if (first.mpi_class == MPI_SUCCESS)
+        return code;
+    if (!in_status)  // else MPI has asked an error handler already
+        statuses[first_at].MPI_ERROR = raise(first);
+    return MPI_ERR_IN_STATUS;
+}
+
+void Completing::looked(MPI_Status& status) const {
+    if (!known_.empty() && known_.front().handle != nullptr) {
+        const std::shared_ptr<Operation> operation = known_.front().handle->operation();
+        show(operation != nullptr && operation->done() ? operation->outcome() : Outcome{}, status);
+    }
+}
+
+}  // namespace swy::request
