@@ -17,7 +17,7 @@ enum class Word : std::uint8_t {
     kRelease,  // receiver to sender: the envelope that begins with `unique` was received into too small a buffer
     kAnswer,   // sender to receiver, of a clear to send that proposed the parent's communicator: `flag` is yes or no
     kFailed,   // either way: the transfer failed at the other end (`id` names the sender's, `slot` the receiver's)
-    kLane,     // about a lane: offered, closing, closed (`flag`), its id in `lane`
+    kLane,     // about a lane: `flag` is a LaneWord (lane.hpp), its id in `lane`
 };
 
 // How the payload travels, as the receiver has settled it.
@@ -34,7 +34,7 @@ struct Control {
     std::uint64_t slot = 0;   // the receiver's, and the tag of the chunks
     std::uint64_t bytes = 0;  // how many the receiver takes; of kRelease: how many of `unique` count
     std::uint64_t lane = 0;
-    std::uint64_t offered = 0;  // a lane offered with this clear to send: its id; `unique` is NCCL's for it
+    std::uint64_t offered = 0;  // a lane offered with this clear to send: its id
     std::array<std::byte, 128> unique{};
 };
 

@@ -26,8 +26,8 @@ struct Envelope {
     bool shares_gpu = false;             // and takes a second rank on its GPU (NCCL_MULTI_RANK_GPU_ENABLE)
     std::array<std::uint8_t, 16> gpu{};  // UUID of the sender's device
     std::uint64_t host = 0;              // hash that tells hosts apart as NCCL does
-    std::uint64_t lane = 0;              // the lane to this receiver that is ready at the sender; 0: none
-    std::uint64_t parent = 0;            // id of the communicator's own NCCL communicator there; 0: none
+    std::uint64_t lane = 0;    // how many lanes to this receiver have failed at the sender: it says so in as many words
+    std::uint64_t parent = 0;  // id of the communicator's own NCCL communicator there, 0: none; the Reason without nccl
     bool operator==(const Envelope&) const = default;
 };
 

@@ -54,8 +54,9 @@ Reason obstacle_between(const Envelope& envelope, const Payload& payload) {
         return Reason::kDerivedType;
     if (const Reason here = obstacle_here(payload); here != Reason::kNone)
         return here;
-    if (!envelope.nccl)
-        return static_cast<Reason>(envelope.parent);
+    if (!envelope.nccl)  // it says why there
+        return envelope.parent < static_cast<std::uint64_t>(kReasons) ? static_cast<Reason>(envelope.parent)
+                                                                      : Reason::kNoNccl;
     const nccl::Member& here = device_here(payload.where.ordinal);
     const bool one_gpu = envelope.host == here.host && envelope.gpu == here.gpu;
     return one_gpu && !(envelope.shares_gpu && nccl::shares_gpus()) ? Reason::kDuplicateGpu : Reason::kNone;

@@ -27,3 +27,10 @@ tests_mpi_p2p_pipeline_failures_SOURCES = tests/mpi/p2p/pipeline_failures.cpp te
 tests_mpi_p2p_pipeline_failures_LDADD = $(TRANSFER_TEST_LIBS)
 tests_mpi_p2p_pipeline_large_SOURCES = tests/mpi/p2p/pipeline_large.cpp tests/mpi/p2p/transfers.hpp tests/mpi/gpu.hpp
 tests_mpi_p2p_pipeline_large_LDADD = $(TRANSFER_TEST_LIBS)
+
+# Which NCCL communicator carries messages, and that no order of them ends in a deadlock.
+check_PROGRAMS += tests/mpi/p2p/policies
+tests_mpi_p2p_policies_SOURCES = tests/mpi/p2p/policies.cpp tests/mpi/gpu.hpp
+tests_mpi_p2p_policies_LDADD = $(MPI_TEST_LIBS)
+TESTS += tests/mpi/p2p/policies tests/mpi/p2p/lanes.test
+EXTRA_DIST += tests/mpi/p2p/lanes.test
