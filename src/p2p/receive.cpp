@@ -275,9 +275,14 @@ void Receive::begin(std::unique_ptr<Transfer> transfer, const std::string& why) 
 
 void Receive::truncated(std::size_t bytes) {
     leave_receive(slot_);
-    fail(MPI_ERR_TRUNCATE,
-         fmt::format("{}: the message has {} bytes, the receive buffer holds {}: receive with a larger count",
-                     describe(*this, source_, tag_, bytes), bytes, payload_.bytes));
+    request::Outcome outcome;
+    outcome.source = source_;
+    outcome.tag = tag_;
+    outcome.bytes = bytes;
+    outcome.mpi_class = MPI_ERR_TRUNCATE;
+    outcome.text = fmt::format("{}: the message has {} bytes, the receive buffer holds {}: receive with a larger count",
+                               describe(*this, source_, tag_, bytes), bytes, payload_.bytes);
+    finish(std::move(outcome));
 }
 
 void Receive::end(const std::string& failure) {

@@ -258,6 +258,7 @@ int received_on_host(const Call& call, int code, MPI_Status& status) {
     if (capacity < kEnvelopeBytes) {
         request::HostReceive receive{
             operand.address, static_cast<std::size_t>(operand.count), capacity, layout, call.owner.comm, call.id};
+        const request::Hold hold;
         envelope_left(receive, status);
         return code;  // MPI has raised its error
     }
@@ -280,7 +281,6 @@ int envelope_left(const request::HostReceive& receive, MPI_Status& status) {
         datatype::first_bytes(*receive.layout, receive.address, receive.count, begin);
     else
         std::copy_n(static_cast<const std::byte*>(receive.address), begin.size(), begin.begin());
-    const request::Hold hold;
     if (begin.size() < kEnvelopeBytes) {
         if (comm::State* state = comm::of(receive.comm))
             release_sender(*state, status.MPI_SOURCE, status.MPI_TAG, begin);
