@@ -98,7 +98,8 @@ class Generalized final : public Handle {
 }  // namespace
 
 int hand_out(std::shared_ptr<Operation> operation, MPI_Request* request) {
-    comm::of(operation->comm());  // so that an error can tell whether the communicator still is
+    if (operation->comm() != MPI_COMM_NULL)  // MPI_Imrecv has none
+        comm::of(operation->comm());         // so that an error can tell whether the communicator still is
     return Generalized::begin(std::make_shared<Generalized>(std::move(operation)), request);
 }
 

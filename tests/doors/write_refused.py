@@ -51,7 +51,7 @@ def main():
     source, available, output = sys.argv[1:]
     symbols = set(pathlib.Path(available).read_text().split())
     rows = [r for r in calls.read(pathlib.Path(source) / "mpi_compat/calls")
-            if (r.treatment == "refused" or (r.treatment == "matched" and r.has("requests"))) and (not r.optional or r.name in symbols)]
+            if r.treatment == "refused" and (not r.optional or r.name in symbols)]
     lines = "\n".join(line(r, b.name) for r in rows for b in r.buffers)
     pathlib.Path(output).write_text(f"""// Made by tests/doors/write_refused.py from the table of calls: do not edit.
 #include <mpi.h>
