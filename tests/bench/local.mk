@@ -19,3 +19,14 @@ tests_bench_locate_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_bench_locate_LDADD = libswy.la $(MPI_LIBS) $(HWLOC_LIBS) -ldl
 TESTS += tests/bench/locate.test
 EXTRA_DIST += tests/bench/locate.test
+
+# What one message on device memory costs: messages, copies, NCCL operations, allocations.
+check_PROGRAMS += tests/bench/messages
+tests_bench_messages_SOURCES = tests/bench/messages.cpp tests/mpi/gpu.hpp
+tests_bench_messages_LDADD = $(MPI_TEST_LIBS)
+check_LTLIBRARIES += tests/bench/libmessage_counts.la
+tests_bench_libmessage_counts_la_SOURCES = tests/bench/message_counts.c
+tests_bench_libmessage_counts_la_LIBADD = $(MPI_LIBS) -ldl
+tests_bench_libmessage_counts_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere
+TESTS += tests/bench/messages.test
+EXTRA_DIST += tests/bench/messages.test
