@@ -1,5 +1,5 @@
 # Tests of the promise that programs of others, host programs and GPU programs, work as with plain MPI.
-conformance_scripts = tests/conformance/host_programs.test tests/conformance/osu.test
+conformance_scripts = tests/conformance/host_programs.test tests/conformance/osu.test tests/conformance/osu_messages.test
 TESTS += $(conformance_scripts)
 EXTRA_DIST += $(conformance_scripts)
 

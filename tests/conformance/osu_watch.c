@@ -1,8 +1,8 @@
-/* A profiling library for osu.test, loaded before the library under test.
+/* A profiling library for osu.test and osu_messages.test, loaded before the library under test.
  *
  * OSU's benchmarks check the result on each rank, then add the numbers of errors up with MPI_Allreduce: were that call
  * broken, errors would vanish in it. Here every rank tells its own number before it is added.
- *   OSU_WATCH_DAMAGE=N  the result of every N-th data collective is damaged on one rank: OSU must find it
+ *   OSU_WATCH_DAMAGE=N  the result of every N-th data collective, or of MPI_Recv, is damaged on one rank: OSU must find it
  *   OSU_WATCH_HIDE=1    the sum of the errors is lost, as by a broken MPI_Allreduce: osu.test must not be taken in
  */
 #include <dlfcn.h>
@@ -86,6 +86,12 @@ int MPI_Alltoall(const void* send, int send_count, MPI_Datatype send_type, void*
                  MPI_Comm comm) {
     int rc = PMPI_Alltoall(send, send_count, send_type, recv, count, type, comm);
     maybe_damage(recv, count, type, last(comm));
+    return rc;
+}
+
+int MPI_Recv(void* buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
+    int rc = PMPI_Recv(buffer, count, type, source, tag, comm, status);
+    maybe_damage(buffer, count, type, own_rank(comm) == 1);
     return rc;
 }
 

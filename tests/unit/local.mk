@@ -1,1 +1,9 @@
 # Unit tests: GoogleTest programs that link libswy.la.
+
+if HAVE_GTEST
+check_PROGRAMS += tests/unit/p2p_envelope
+tests_unit_p2p_envelope_SOURCES = tests/unit/p2p_envelope.cpp tests/random_seed.hpp
+tests_unit_p2p_envelope_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_p2p_envelope_LDADD = $(UNIT_LIBS)
+TESTS += tests/unit/p2p_envelope
+endif

@@ -2,7 +2,7 @@
 # message needs this process.
 p2p_test_buffers = tests/mpi/p2p/buffer.cpp tests/mpi/p2p/buffer.hpp tests/mpi/p2p/layout.cpp tests/mpi/p2p/layout.hpp \
     tests/mpi/staged/views.hpp tests/mpi/gpu.hpp tests/random_seed.hpp
-check_PROGRAMS += tests/mpi/p2p/differential tests/mpi/p2p/progress
+check_PROGRAMS += tests/mpi/p2p/differential tests/mpi/p2p/progress tests/mpi/p2p/envelope_payload tests/mpi/p2p/large
 tests_mpi_p2p_differential_SOURCES = tests/mpi/p2p/completing.cpp tests/mpi/p2p/differential.cpp tests/mpi/p2p/graph.cpp \
     tests/mpi/p2p/graph.hpp tests/mpi/p2p/player.cpp tests/mpi/p2p/player.hpp tests/mpi/p2p/receiving.cpp \
     tests/mpi/p2p/sending.cpp $(p2p_test_buffers)
@@ -11,6 +11,11 @@ tests_mpi_p2p_progress_SOURCES = tests/mpi/p2p/progress.cpp tests/mpi/p2p/progre
     tests/mpi/p2p/progress_collectives.cpp tests/mpi/p2p/progress_communicators.cpp tests/mpi/p2p/progress_files.cpp \
     tests/mpi/p2p/progress_messages.cpp tests/mpi/p2p/progress_windows.cpp $(p2p_test_buffers)
 tests_mpi_p2p_progress_LDADD = $(MPI_TEST_LIBS)
+# Payloads made like envelopes are made by the library's own code; all else is what a program sees.
+tests_mpi_p2p_envelope_payload_SOURCES = tests/mpi/p2p/envelope_payload.cpp $(p2p_test_buffers)
+tests_mpi_p2p_envelope_payload_LDADD = libswy.la $(HWLOC_LIBS) $(MPI_TEST_LIBS)
+tests_mpi_p2p_large_SOURCES = tests/mpi/p2p/large.cpp $(p2p_test_buffers)
+tests_mpi_p2p_large_LDADD = $(MPI_TEST_LIBS)
 
 # Point-to-point: what carries a payload, driven by hand.
 TRANSFER_TEST_LIBS = libswy.la $(HWLOC_LIBS) $(MPI_TEST_LIBS)
