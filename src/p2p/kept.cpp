@@ -108,8 +108,10 @@ int give(Taken taken, MPI_Message* message) {
     int there = 0;
     while (rc == MPI_SUCCESS && !there)
         rc = real::Improbe(own_rank(), comm::kHandleTag, comm, &there, message, MPI_STATUS_IGNORE);
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS) {
         given()[*message] = std::move(taken);
+        kept.fetch_add(1, std::memory_order_relaxed);
+    }
     return rc;
 }
 
@@ -119,6 +121,7 @@ std::optional<Taken> claim(MPI_Message* message) {
         return std::nullopt;
     Taken taken = std::move(it->second);
     given().erase(it);
+    kept.fetch_sub(1, std::memory_order_relaxed);
     real::Mrecv(nullptr, 0, MPI_BYTE, message, MPI_STATUS_IGNORE);
     return taken;
 }

@@ -59,10 +59,12 @@ bool in_status(int code) {
     return error_class == MPI_ERR_IN_STATUS;
 }
 
-int one_by_one(How how, Array& array) {
+template <typename Say>
+int one_by_one(How how, Array& array, Say say) {
     for (std::size_t i = 0; i < array.requests.size(); ++i) {
         if (array.opens[i] == nullptr || array.opens[i]->done)
             continue;
+        say(std::string(kNames[how]) + " on " + array.opens[i]->what);
         MPI_Status& status = array.statuses[i];
         MPI_Status* wanted = array.opens[i]->needs_status ? &status : MPI_STATUS_IGNORE;
         int flag = how == kWait ? 1 : 0, code = MPI_SUCCESS;
@@ -174,7 +176,7 @@ void Player::complete(std::vector<Open*> wanted) {
     else if (how == kWaitall || how == kTestall)
         code = all(how, array, ignore);
     else
-        code = one_by_one(how, array);
+        code = one_by_one(how, array, [this](const std::string& what) { say(what); });
     for (Open* open : wanted) {
         open->by = kNames[how];
         if (!open->done)

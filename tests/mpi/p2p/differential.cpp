@@ -3,7 +3,8 @@
 // around and between the data are compared with arithmetic.
 //   differential ROUNDS [SEED] [--threads N] [--without-gpus K]
 // With --threads every rank runs as many rounds at once, each thread on communicators of its own. With --without-gpus
-// the last K ranks have no device. A job that hangs says what each rank was doing when it is ended.
+// the last K ranks have no device. A job that hangs says what each rank was doing when it is ended; with
+// SWY_TEST_ALOUD=1 in the environment all say so all the time.
 // clang-format off
 // launch: -n 1 --gpus 2 -x SWITCHYARD_P2P_THRESHOLD=4K -x SWITCHYARD_P2P_CHUNK=8K -- 300
 // launch: -n 2 --gpus 2 -x SWITCHYARD_P2P_THRESHOLD=4K -x SWITCHYARD_P2P_CHUNK=8K -- 400

@@ -1,6 +1,7 @@
 #include "player.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace p2p_test {
@@ -21,6 +22,9 @@ void Player::fail(const std::string& what) {
 
 void Player::say(const std::string& what) {
     std::snprintf(note_, kNote, "seed %u, %s, node %d: %s\n", seed_, stage_.name.c_str(), stage_.me, what.c_str());
+    static const bool aloud = std::getenv("SWY_TEST_ALOUD") != nullptr;
+    if (aloud)
+        std::fputs(note_, stderr);
 }
 
 Open& Player::open(std::string what) {
