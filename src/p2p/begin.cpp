@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <new>
 #include <utility>
 
@@ -181,8 +182,11 @@ Begun begin_send_of_copy(const Call& call, const Operand& operand, int dest, int
     if (to < 0 || device::Scratch::acquire(data.where.context, data.bytes, *scratch) != 0)
         return send_copy(call, data, dest, tag, Mode::kStandard, why_ordinary(data, state, Mode::kStandard));
     Payload copy = data;
-    copy.address = scratch->data();
     copy.data = static_cast<std::byte*>(scratch->data());
+    // The type's data may begin before or behind the address that goes with it.
+    copy.address = reinterpret_cast<void*>(
+        reinterpret_cast<std::uintptr_t>(copy.data) -
+        (reinterpret_cast<std::uintptr_t>(data.data) - reinterpret_cast<std::uintptr_t>(data.address)));
     const auto copying = carrier::staged::copy(copy, data, data.bytes);
     if (const std::string failure = complete(*copying); !failure.empty())
         return {nullptr, error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure))};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <mutex>
 #include <vector>
 
 namespace swy::p2p {
@@ -17,12 +18,15 @@ struct Pages {
     std::byte* data;
     std::size_t bytes;
 };
+// An operation may be given up by any thread, outside the engine's lock.
+constinit std::mutex mutex;
 std::vector<Pages>& kept() {
     static auto* all = new std::vector<Pages>;  // not destroyed at exit
     return *all;
 }
 
 std::byte* take_kept(std::size_t bytes) {
+    const std::scoped_lock lock(mutex);
     auto& all = kept();
     const auto found = std::find_if(all.rbegin(), all.rend(), [&](const Pages& pages) { return pages.bytes == bytes; });
     if (found == all.rend())
@@ -55,16 +59,18 @@ bool Landing::acquire(device::Context context, std::size_t bytes) {
 Landing::~Landing() {
     if (pages_ == 0)
         return;
+    if (touched_ > kPage)
+        madvise(data_, pages_, MADV_DONTNEED);
+    const std::scoped_lock lock(mutex);
     if (kept().size() >= kKept) {
         munmap(data_, pages_);
         return;
     }
-    if (touched_ > kPage)
-        madvise(data_, pages_, MADV_DONTNEED);
     kept().push_back({data_, pages_});
 }
 
 void Landing::release_kept() {
+    const std::scoped_lock lock(mutex);
     for (const Pages& pages : kept())
         munmap(pages.data, pages.bytes);
     kept().clear();

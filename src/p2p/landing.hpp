@@ -1,5 +1,5 @@
 // Host memory in which MPI receives what is meant for a device: an ordinary message, or an envelope. Receive operations
-// hold one each; under the engine's lock.
+// hold one each.
 #pragma once
 
 #include <cstddef>

@@ -46,8 +46,10 @@ void release_sender(comm::State& state, int source, int tag, std::span<const std
     send_control(comm::world_rank(state, source), release);
 }
 
+// One that is done has left, and may be destroyed by a thread that does not hold the engine's lock.
 Receive::~Receive() {
-    leave_receive(slot_);
+    if (!done())
+        leave_receive(slot_);
     if (request_ != MPI_REQUEST_NULL)
         real::Request_free(&request_);
 }

@@ -33,8 +33,10 @@ int real_isend(Mode mode, const void* data, int count, MPI_Datatype type, int de
 Send::Send(CallId call, MPI_Comm comm, Payload payload, int dest, int tag)
     : Operation(call, comm), payload_(std::move(payload)), dest_(dest), tag_(tag) {}
 
+// One that is done has left, and may be destroyed by a thread that does not hold the engine's lock.
 Send::~Send() {
-    leave_send(id_);
+    if (!done())
+        leave_send(id_);
 }
 
 int Send::post(Mode mode, comm::State& state, int to) {
