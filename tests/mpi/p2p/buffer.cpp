@@ -17,12 +17,12 @@ gpu::Kind draw_kind(Dice& dice, const Gpus& gpus) {
 }
 
 // Memory on any of the devices, mostly on the own one.
-gpu::Memory allocate(Dice& dice, const Gpus& gpus, const Bytes& content) {
-    const gpu::Kind kind = draw_kind(dice, gpus);
+gpu::Memory allocate(Dice& dice, const Gpus& gpus, const Bytes& content, bool plain = false) {
+    const gpu::Kind kind = plain && gpus.devices > 0 ? gpu::Kind::kDevice : draw_kind(dice, gpus);
     if (gpus.devices == 0)
         return gpu::Memory(kind, content);
     gpu::Driver& driver = gpu::Driver::get();
-    driver.use(dice.one_in(6) ? dice.below(gpus.devices) : gpus.home);
+    driver.use(dice.one_in(plain ? 30 : 6) ? dice.below(gpus.devices) : gpus.home);
     gpu::Memory memory(kind, content);
     driver.synchronize();  // what this context copies is on its way, for all that another one knows
     driver.use(gpus.home);
@@ -63,12 +63,12 @@ void Gpus::take_home() const {
         gpu::Driver::get().use(home);
 }
 
-Buffer::Buffer(Dice& dice, const Gpus& gpus, End end, MPI_Datatype base, int elements) {
+Buffer::Buffer(Dice& dice, const Gpus& gpus, End end, MPI_Datatype base, int elements, bool plain) {
     MPI_Type_size(base, &bytes_);
-    if (elements >= 4 && dice.one_in(14))
+    if (elements >= 4 && !plain && dice.one_in(14))
         many_blocks(dice, gpus, base, elements);
     else
-        one_block(dice, gpus, end, base, elements);
+        one_block(dice, gpus, end, base, elements, plain && !dice.one_in(10));
 }
 
 Buffer::~Buffer() {
@@ -76,16 +76,16 @@ Buffer::~Buffer() {
         MPI_Type_free(&type_);
 }
 
-void Buffer::one_block(Dice& dice, const Gpus& gpus, End end, MPI_Datatype base, int elements) {
+void Buffer::one_block(Dice& dice, const Gpus& gpus, End end, MPI_Datatype base, int elements, bool plain) {
     unit_ = draw_unit(dice, elements, end == End::kSent);
     count_ = (elements + unit_ - 1) / unit_;
-    layout_.emplace(make_layout(dice, base, unit_, count_, end == End::kSent));
+    layout_.emplace(plain ? make_plain_layout(base, unit_) : make_layout(dice, base, unit_, count_, end == End::kSent));
     type_ = layout_->type;
     const MPI_Aint reach = count_ > 0 ? (count_ - 1) * layout_->extent + layout_->high : 0;
     origin_ = kGuard + static_cast<std::size_t>(std::max<MPI_Aint>(0, -layout_->low));
     Bytes image = noise(static_cast<std::uint64_t>(dice.below(1 << 30)),
                         origin_ + static_cast<std::size_t>(std::max<MPI_Aint>(0, reach)) + kGuard);
-    gpu::Memory memory = allocate(dice, gpus, image);
+    gpu::Memory memory = allocate(dice, gpus, image, plain);
     address_ = memory.at(origin_);
     what_ = std::string(gpu::name(memory.kind())) + ", " + std::to_string(count_) + " of " + std::to_string(unit_) +
             " elements, extent " + std::to_string(layout_->extent);

@@ -30,7 +30,8 @@ Gpus find_gpus(int rank);
 class Buffer {
   public:
     enum class End { kSent, kReceived };
-    Buffer(Dice& dice, const Gpus& gpus, End end, MPI_Datatype base, int elements);
+    // With `plain`, mostly one run of the own device's memory, which is what NCCL carries.
+    Buffer(Dice& dice, const Gpus& gpus, End end, MPI_Datatype base, int elements, bool plain = false);
     ~Buffer();
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
@@ -55,7 +56,7 @@ class Buffer {
     struct Place {
         std::size_t piece, offset;
     };
-    void one_block(Dice& dice, const Gpus& gpus, End end, MPI_Datatype base, int elements);
+    void one_block(Dice& dice, const Gpus& gpus, End end, MPI_Datatype base, int elements, bool plain);
     void many_blocks(Dice& dice, const Gpus& gpus, MPI_Datatype base, int elements);
     Place place(int element) const;
 

@@ -29,6 +29,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -108,6 +109,15 @@ std::vector<Stage> make_stages(MPI_Comm over) {
     return all;
 }
 
+void free_all(const std::vector<Stage>& stages) {
+    std::set<MPI_Comm> all;
+    for (const Stage& stage : stages)
+        if (stage.comm != MPI_COMM_WORLD)
+            all.insert(stage.comm);
+    for (MPI_Comm comm : all)
+        MPI_Comm_free(&comm);
+}
+
 int one_round(unsigned seed, const std::vector<Stage>& stages, const Gpus& gpus, int rank, char* note) {
     Dice common(seed), own(seed * 7919u + static_cast<unsigned>(rank) + 1);
     const Stage& stage = stages[static_cast<std::size_t>(common.below(static_cast<int>(stages.size())))];
@@ -117,11 +127,11 @@ int one_round(unsigned seed, const std::vector<Stage>& stages, const Gpus& gpus,
 }
 
 // The rounds of one thread; ends early after some failures. The number of seeds that failed.
-int run(const Options& options, unsigned seed, MPI_Comm over, const Gpus& gpus, char* note) {
+int run(const Options& options, unsigned seed, std::vector<Stage>& stages, const Gpus& gpus, char* note) {
     int rank = 0, failed = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     gpus.take_home();
-    std::vector<Stage> stages = make_stages(over);
+    const MPI_Comm over = stages[0].comm;
     for (Stage& stage : stages)  // with threads, waiting for a receive that fails hangs in Open MPI 4.1.4 at times
         stage.truncates = options.threads == 1;
     for (int i = 0; i < options.rounds && failed < 5; ++i) {
@@ -132,11 +142,6 @@ int run(const Options& options, unsigned seed, MPI_Comm over, const Gpus& gpus, 
         if (anywhere > 0 && rank == 0)
             std::fprintf(stderr, "seed %u failed\n", now);
         failed += anywhere > 0;
-    }
-    for (const Stage& stage : stages) {
-        MPI_Comm comm = stage.comm;
-        if (comm != over)
-            MPI_Comm_free(&comm);
     }
     return failed;
 }
@@ -166,18 +171,23 @@ int main(int argc, char** argv) {
     std::vector<char> buffered(std::size_t{64} << 20);
     MPI_Buffer_attach(buffered.data(), static_cast<int>(buffered.size()));
     std::atomic<int> failed{0};
-    std::vector<MPI_Comm> over(static_cast<std::size_t>(options.threads));
+    // Made before the threads are: Open MPI 4.1.4 does not survive the first MPI_Cart_create in two of them at once.
+    std::vector<std::vector<Stage>> stages;
+    for (int i = 0; i < options.threads; ++i) {
+        MPI_Comm over = MPI_COMM_WORLD;
+        if (options.threads > 1)
+            MPI_Comm_dup(MPI_COMM_WORLD, &over);
+        stages.push_back(make_stages(over));
+    }
     std::vector<std::thread> threads;
-    for (MPI_Comm& comm : over)
-        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    for (std::size_t i = 1; i < over.size(); ++i)
+    for (std::size_t i = 1; i < stages.size(); ++i)
         threads.emplace_back(
-            [&, i] { failed += run(options, seed + 1000000 * static_cast<unsigned>(i), over[i], gpus, notes[i]); });
-    failed += run(options, seed, options.threads > 1 ? over[0] : MPI_COMM_WORLD, gpus, notes[0]);
+            [&, i] { failed += run(options, seed + 1000000 * static_cast<unsigned>(i), stages[i], gpus, notes[i]); });
+    failed += run(options, seed, stages[0], gpus, notes[0]);
     for (std::thread& thread : threads)
         thread.join();
-    for (MPI_Comm& comm : over)
-        MPI_Comm_free(&comm);
+    for (const std::vector<Stage>& own : stages)
+        free_all(own);
     void* back = nullptr;
     int size = 0;
     MPI_Buffer_detach(&back, &size);

@@ -75,6 +75,7 @@ Graph::Graph(Dice& common, const Stage& stage) {
         style.push_back(static_cast<Style>(common.below(3)));
         base_.push_back(kBases[common.below(static_cast<int>(std::size(kBases)))]);
     }
+    plain = common.one_in(2);
     ready = common.one_in(2);
     const int wanted = common.one_in(4) ? 1 + common.below(40) : 1 + common.below(12);
     while (static_cast<int>(messages.size()) < wanted) {

@@ -56,6 +56,7 @@ struct Graph {
 
     std::vector<Message> messages;
     std::vector<Style> style;  // of each node
+    bool plain = false;        // most of the data is what NCCL carries
     bool ready = false;        // upfront receives are known to be posted before anything is sent
 
   private:

@@ -42,9 +42,7 @@ MPI_Datatype vector_of(const Base& base, int count, int step) {
 }
 
 Layout plain(Dice&, const Base& base) {
-    MPI_Datatype made;
-    MPI_Type_contiguous(base.unit, base.type, &made);
-    return base.layout(made, base.places([](int i) { return i; }));
+    return make_plain_layout(base.type, base.unit);
 }
 
 Layout spread(Dice&, const Base& base) {
@@ -144,6 +142,17 @@ Layout::Layout(Layout&& other) noexcept
       high(other.high),
       extent(other.extent),
       owned_(std::exchange(other.owned_, false)) {}
+
+Layout make_plain_layout(MPI_Datatype base, int unit) {
+    int bytes = 0;
+    MPI_Type_size(base, &bytes);
+    if (unit == 1)
+        return Layout(base, false, {0}, bytes);
+    MPI_Datatype made;
+    MPI_Type_contiguous(unit, base, &made);
+    const Base of{base, bytes, unit};
+    return of.layout(made, of.places([](int i) { return i; }));
+}
 
 Layout make_layout(Dice& dice, MPI_Datatype base_type, int unit, int count, bool sent) {
     constexpr Layout (*kMakers[])(Dice&, const Base&) = {plain,     spread,   backwards, indexed, resized,

@@ -33,6 +33,7 @@ class Layout {
 
 // A type of `unit` elements of `base`, of which `count` lie one extent apart. `sent`: not interleaved ones, which Open
 // MPI 4.1.4 sends in a wrong order once in a while.
+Layout make_plain_layout(MPI_Datatype base, int unit);  // one run
 Layout make_layout(Dice& dice, MPI_Datatype base, int unit, int count, bool sent);
 
 }  // namespace p2p_test

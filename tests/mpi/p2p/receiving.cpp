@@ -52,7 +52,7 @@ Receive& Player::ask(const Message* message, int source, int tag, int room) {
     receive.message = message;
     receive.source = source;
     receive.tag = tag;
-    receive.buffer = std::make_unique<Buffer>(dice_, gpus_, Buffer::End::kReceived, base, room);
+    receive.buffer = std::make_unique<Buffer>(dice_, gpus_, Buffer::End::kReceived, base, room, graph_.plain);
     receive.buffer->put({});
     return receive;
 }

@@ -44,7 +44,9 @@ const Mode& draw_mode(Dice& dice, bool may_block, bool receive_is_posted, bool m
 
 Sent& Player::prepare(const Message& message) {
     sent_.push_back(
-        {&message, std::make_unique<Buffer>(dice_, gpus_, Buffer::End::kSent, message.base, message.elements), {}});
+        {&message,
+         std::make_unique<Buffer>(dice_, gpus_, Buffer::End::kSent, message.base, message.elements, graph_.plain),
+         {}});
     sent_.back().buffer->put(message.data(0));
     return sent_.back();
 }
