@@ -10,8 +10,9 @@ AC_DEFUN([SWY_MISSING],[
 # SWY_REPORT_MISSING: ends configure when a required part is not there.
 AC_DEFUN([SWY_REPORT_MISSING],[
   AS_IF([test -n "$swy_missing"],[
+    swy_packages=`echo " $swy_packages" | tr ' ' '\n' | sort -u | tr '\n' ' ' | sed 's/ *$//'`
     AC_MSG_ERROR([required parts are missing:$swy_missing
-  On Debian: apt-get install`echo " $swy_packages" | tr ' ' '\n' | sort -u | tr '\n' ' ' | sed 's/ *$//'`])
+  On Debian: apt-get install$swy_packages])
   ])
 ])
 
