@@ -27,7 +27,7 @@ src_vgpu_libvgpu_cuda_la_SOURCES = \
     src/vgpu/cuda/init.cpp src/vgpu/cuda/ipc.cpp src/vgpu/cuda/ipc.hpp src/vgpu/cuda/launch.cpp \
     src/vgpu/cuda/managed.cpp src/vgpu/cuda/memory.cpp src/vgpu/cuda/memset.cpp src/vgpu/cuda/module.cpp \
     src/vgpu/cuda/module.hpp src/vgpu/cuda/pointer.cpp src/vgpu/cuda/pool.cpp src/vgpu/cuda/pool.hpp \
-    src/vgpu/cuda/primary_context.cpp src/vgpu/cuda/proc_address.cpp src/vgpu/cuda/profiler.cpp \
+    src/vgpu/cuda/primary_context.cpp src/vgpu/cuda/proc_address.cpp src/vgpu/cuda/profiler.cpp src/vgpu/cuda/profiler.hpp \
     src/vgpu/cuda/release.hpp src/vgpu/cuda/stream_api.cpp src/vgpu/cuda/stream_memory.cpp \
     src/vgpu/cuda/transfer.cpp src/vgpu/cuda/transfer.hpp src/vgpu/cuda/vmm.cpp
 vgpu_SCRIPTS += src/vgpu/lib/libcuda.so.1

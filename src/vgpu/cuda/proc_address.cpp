@@ -5,10 +5,7 @@
 #include <vector>
 
 #include "vgpu/cuda/api.hpp"
-
-#pragma GCC visibility push(default)
-#include <cudaProfiler.h>
-#pragma GCC visibility pop
+#include "vgpu/cuda/profiler.hpp"
 
 using namespace vgpu;
 using namespace vgpu::cuda;

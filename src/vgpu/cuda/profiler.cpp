@@ -1,9 +1,6 @@
 // The profiler's switches: there is no profiler of virtual GPUs, and without one the real driver takes these calls too.
+#include "vgpu/cuda/profiler.hpp"
 #include "vgpu/cuda/api.hpp"
-
-#pragma GCC visibility push(default)
-#include <cudaProfiler.h>
-#pragma GCC visibility pop
 
 using namespace vgpu::cuda;
 
