@@ -85,7 +85,7 @@ class Row:
     @property
     def has_door(self):
         """A door that the generator writes."""
-        return self.has("door") or self.treatment not in ("", "unread")
+        return not self.has("by-hand") and (self.has("door") or self.treatment not in ("", "unread"))
 
     @property
     def has_id(self):

@@ -194,6 +194,8 @@ Begun begin_send_of_copy(const Call& call, const Operand& operand, int dest, int
 }
 
 Begun begin_receive(const Call& call, const Operand& operand, int source, int tag) {
+    if (envelopes)
+        comm::of(call.owner.comm);  // so that the operation can tell later whether the communicator still is
     auto receive =
         std::make_shared<Receive>(call.id, call.owner.comm, receive_payload(call, operand, source != MPI_PROC_NULL));
     const Into into{operand.count, operand.type};

@@ -20,9 +20,10 @@
 namespace swy::p2p {
 namespace {
 
-// A matched receive does not name its communicator.
+// Null for a matched receive, which does not name its communicator, and for one that the program has freed since (MPI
+// 4.0 section 7.4.3: what is pending completes all the same).
 comm::State* state_of(MPI_Comm comm) {
-    return comm != MPI_COMM_NULL ? comm::of(comm) : nullptr;
+    return comm != MPI_COMM_NULL && comm::lives(comm) ? comm::of(comm) : nullptr;
 }
 
 std::string describe(const Receive& receive, int source, int tag, std::size_t bytes) {

@@ -115,6 +115,8 @@ class Memory {
         else
             Driver::get().copy(data_, content.data(), content.size());
     }
+    std::size_t size() const { return bytes_; }
+    void* address() const { return data_; }
     std::vector<std::byte> read() const {
         std::vector<std::byte> content(bytes_);
         if (kind_ == Kind::kHost)

@@ -47,3 +47,9 @@ tests_mpi_p2p_handles_SOURCES = tests/mpi/p2p/handles.cpp tests/mpi/p2p/ways.hpp
 tests_mpi_p2p_handles_LDADD = $(TRANSFER_TEST_LIBS)
 tests_mpi_p2p_requests_SOURCES = tests/mpi/p2p/requests.cpp tests/mpi/p2p/ways.hpp tests/mpi/gpu.hpp
 tests_mpi_p2p_requests_LDADD = $(MPI_TEST_LIBS)
+
+# Partitions of one message.
+check_PROGRAMS += tests/mpi/p2p/partitioned
+TESTS += tests/mpi/p2p/partitioned
+tests_mpi_p2p_partitioned_SOURCES = tests/mpi/p2p/partitioned.cpp tests/mpi/gpu.hpp
+tests_mpi_p2p_partitioned_LDADD = $(MPI_TEST_LIBS)

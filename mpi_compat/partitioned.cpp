@@ -1,0 +1,93 @@
+// The doors of partitioned point-to-point, written by hand: a message has many of them, one a partition.
+#include "p2p/partitioned.hpp"
+
+#include "mpi_compat/door.hpp"
+#include "request/handle.hpp"
+
+#if OMPI_MAJOR_VERSION >= 5
+
+using namespace swy;
+using p2p::partitioned::Arguments;
+
+namespace {
+
+// What the generated doors leave to the router: a driver that was loaded since MPI_Init is noticed first.
+bool on_host(const Arguments& arguments) {
+    if (gate::closed())
+        return true;
+    if (gate::changed()) [[unlikely]]
+        gate::refresh();
+    return !p2p::partitioned::on_device(arguments);
+}
+
+bool ours(MPI_Request request, int partition, int& code) {
+    const route::Inside guard;
+    return request::known_requests.load(std::memory_order_relaxed) != 0 &&
+           p2p::partitioned::ready(request, partition, code);
+}
+
+}  // namespace
+
+extern "C" SWY_EXPORT int MPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype,
+                                         int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+    const Operand partition{.address = const_cast<void*>(buf), .count = count, .type = datatype, .access = Access::kIn};
+    const Arguments arguments{partition, partitions, dest, tag, comm, info};
+    if (on_host(arguments)) [[likely]]
+        return real::Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
+    const route::Inside guard;
+    return p2p::partitioned::send_init(arguments, request);
+}
+SWY_PAIR(MPI_Psend_init)
+
+extern "C" SWY_EXPORT int MPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
+                                         int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+    const Operand partition{.address = buf, .count = count, .type = datatype, .access = Access::kOut};
+    const Arguments arguments{partition, partitions, source, tag, comm, info};
+    if (on_host(arguments)) [[likely]]
+        return real::Precv_init(buf, partitions, count, datatype, source, tag, comm, info, request);
+    const route::Inside guard;
+    return p2p::partitioned::receive_init(arguments, request);
+}
+SWY_PAIR(MPI_Precv_init)
+
+extern "C" SWY_EXPORT int MPI_Pready(int partitions, MPI_Request request) {
+    int code = MPI_SUCCESS;
+    return ours(request, partitions, code) ? code : real::Pready(partitions, request);
+}
+SWY_PAIR(MPI_Pready)
+
+extern "C" SWY_EXPORT int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request) {
+    for (int partition = partition_low; partition <= partition_high; ++partition) {
+        int code = MPI_SUCCESS;
+        if (!ours(request, partition, code))
+            return real::Pready_range(partition, partition_high, request);
+        if (code != MPI_SUCCESS)
+            return code;
+    }
+    return MPI_SUCCESS;
+}
+SWY_PAIR(MPI_Pready_range)
+
+extern "C" SWY_EXPORT int MPI_Pready_list(int length, int partition_list[], MPI_Request request) {
+    for (int i = 0; i < length; ++i) {
+        int code = MPI_SUCCESS;
+        if (!ours(request, partition_list[i], code))
+            return real::Pready_list(length - i, partition_list + i, request);
+        if (code != MPI_SUCCESS)
+            return code;
+    }
+    return MPI_SUCCESS;
+}
+SWY_PAIR(MPI_Pready_list)
+
+extern "C" SWY_EXPORT int MPI_Parrived(MPI_Request request, int partition, int* flag) {
+    int code = MPI_SUCCESS;
+    const route::Inside guard;
+    if (request::known_requests.load(std::memory_order_relaxed) != 0 &&
+        p2p::partitioned::arrived(request, partition, flag, code))
+        return code;
+    return real::Parrived(request, partition, flag);
+}
+SWY_PAIR(MPI_Parrived)
+
+#endif
