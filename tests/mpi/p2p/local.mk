@@ -3,6 +3,7 @@
 p2p_test_buffers = tests/mpi/p2p/buffer.cpp tests/mpi/p2p/buffer.hpp tests/mpi/p2p/layout.cpp tests/mpi/p2p/layout.hpp \
     tests/mpi/staged/views.hpp tests/mpi/gpu.hpp tests/random_seed.hpp
 check_PROGRAMS += tests/mpi/p2p/differential tests/mpi/p2p/progress tests/mpi/p2p/envelope_payload tests/mpi/p2p/large
+TESTS += tests/mpi/p2p/differential tests/mpi/p2p/progress tests/mpi/p2p/envelope_payload tests/mpi/p2p/large
 tests_mpi_p2p_differential_SOURCES = tests/mpi/p2p/completing.cpp tests/mpi/p2p/differential.cpp tests/mpi/p2p/graph.cpp \
     tests/mpi/p2p/graph.hpp tests/mpi/p2p/player.cpp tests/mpi/p2p/player.hpp tests/mpi/p2p/receiving.cpp \
     tests/mpi/p2p/sending.cpp $(p2p_test_buffers)
