@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <unordered_set>
 
 #include "carrier/staged/pipeline.hpp"
 #include "comm/world.hpp"
@@ -24,6 +26,15 @@ namespace {
 // 4.0 section 7.4.3: what is pending completes all the same).
 comm::State* state_of(MPI_Comm comm) {
     return comm != MPI_COMM_NULL && comm::lives(comm) ? comm::of(comm) : nullptr;
+}
+
+// The host buffers of receives under way. Programs, OSU's among them, have several receives into one buffer, the
+// content of which they do not look at: an envelope in it would be lost to the next message. Any thread may end a
+// receive.
+constinit std::mutex occupied_mutex;
+std::unordered_multiset<const void*>& occupied() {
+    static auto* all = new std::unordered_multiset<const void*>;  // not destroyed at exit
+    return *all;
 }
 
 std::string describe(const Receive& receive, int source, int tag, std::size_t bytes) {
@@ -53,13 +64,29 @@ Receive::~Receive() {
         leave_receive(slot_);
     if (request_ != MPI_REQUEST_NULL)
         real::Request_free(&request_);
+    if (occupies_) {
+        const std::scoped_lock lock(occupied_mutex);
+        occupied().erase(occupied().find(payload_.address));
+    }
+}
+
+// False when another receive has the buffer.
+bool Receive::occupy() {
+    if (payload_.address == MPI_BOTTOM || payload_.bytes == 0)
+        return true;
+    const std::scoped_lock lock(occupied_mutex);
+    const bool alone = !occupied().contains(payload_.address);
+    occupied().insert(payload_.address);
+    occupies_ = true;
+    return alone;
 }
 
 // The buffer that MPI gets: the program's host memory as the program has described it, or bytes of ours.
 void* Receive::landing(MPI_Count& count, MPI_Datatype& type, const Into& into) {
     count = into.count;
     type = into.type;
-    if (!payload_.device)
+    lands_ = payload_.device || !occupy();
+    if (!lands_)
         return payload_.address;
     count = static_cast<MPI_Count>(payload_.bytes);
     type = MPI_BYTE;
@@ -70,7 +97,7 @@ int Receive::post(const Into& into, int source, int tag) {
     MPI_Count count = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
     void* buffer = landing(count, type, into);
-    if (payload_.device && buffer == nullptr) {
+    if (lands_ && buffer == nullptr) {
         fail(MPI_ERR_NO_MEM, fmt::format("{}: no host memory for {} bytes", name(call()), payload_.bytes));
         return MPI_SUCCESS;
     }
@@ -82,7 +109,7 @@ int Receive::post(const Into& into, MPI_Message& message) {
     MPI_Count count = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
     void* buffer = landing(count, type, into);
-    if (payload_.device && buffer == nullptr) {
+    if (lands_ && buffer == nullptr) {
         fail(MPI_ERR_NO_MEM, fmt::format("{}: no host memory for {} bytes", name(call()), payload_.bytes));
         return MPI_SUCCESS;
     }
@@ -172,11 +199,11 @@ void Receive::arrived(const MPI_Status& status) {
     source_ = status.MPI_SOURCE;
     tag_ = status.MPI_TAG;
     const std::size_t bytes = status._ucount;
-    const void* buffer = payload_.device ? landing_.data() : payload_.address;
+    const void* buffer = lands_ ? landing_.data() : payload_.address;
     if (bytes == kEnvelopeBytes && envelopes) {
         // Landed bytes are packed already.
-        const datatype::Layout* layout = payload_.device || payload_.contiguous ? nullptr : payload_.layout.get();
-        const void* first = payload_.device ? buffer : payload_.contiguous ? payload_.data : buffer;
+        const datatype::Layout* layout = lands_ || payload_.contiguous ? nullptr : payload_.layout.get();
+        const void* first = lands_ ? buffer : payload_.contiguous ? payload_.data : buffer;
         if (payload_.bytes < bytes) {
             if (comm::State* state = state_of(comm())) {
                 std::vector<std::byte> begin(payload_.bytes);
@@ -204,12 +231,13 @@ void Receive::arrived(const MPI_Status& status) {
 
 void Receive::ordinary(std::size_t bytes) {
     bytes_ = bytes;
-    if (!payload_.device || bytes == 0) {
+    if (!lands_ || bytes == 0) {
         end({});
         return;
     }
     landing_.touched(bytes);
-    ledger_.route(Carrier::kStaged, bytes < limit ? Reason::kSmall : Reason::kMixed);
+    if (payload_.device)
+        ledger_.route(Carrier::kStaged, bytes < limit ? Reason::kSmall : Reason::kMixed);
     begin(carrier::staged::unpack(payload_, bytes, landing_.data(), landing_.page_locked()), {});
 }
 

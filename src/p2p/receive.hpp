@@ -64,10 +64,13 @@ class Receive final : public request::Operation {
     void begin(std::unique_ptr<Transfer> transfer, const std::string& why);
     void truncated(std::size_t bytes);
     void end(const std::string& failure);
+    bool occupy();
     void* landing(MPI_Count& count, MPI_Datatype& type, const Into& into);
 
     const Payload payload_;
-    Landing landing_;  // where a device receive's message lands
+    Landing landing_;        // where MPI receives when that is not the program's buffer:
+    bool lands_ = false;     // device memory, or memory that another receive has
+    bool occupies_ = false;  // the program's buffer, in host memory
     bool no_memory_ = false;
     MPI_Request request_ = MPI_REQUEST_NULL;
     int source_ = MPI_ANY_SOURCE, tag_ = MPI_ANY_TAG;
