@@ -1,6 +1,6 @@
 # Example programs: installed as sources to be read and copied, built and run here on virtual GPUs.
 examplesdir = $(pkgdatadir)/examples
-dist_examples_DATA = examples/README.md examples/heat.f90 examples/iris.csv examples/train_iris.c
+dist_examples_DATA = examples/README.md examples/halo.c examples/heat.f90 examples/iris.csv examples/train_iris.c
 dist_examples_SCRIPTS = examples/least_squares.py
 EXTRA_DIST += examples/run-training
 
@@ -14,6 +14,13 @@ examples_train_iris_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 examples_train_iris_LDFLAGS = $(AM_LDFLAGS) $(EXAMPLES_LINK)
 examples_train_iris_LDADD = $(EXAMPLES_CUDA) $(MPI_LIBS) -lm
 examples_train_iris_DEPENDENCIES = $(EXAMPLES_CUDA)
+
+noinst_PROGRAMS += examples/halo
+examples_halo_SOURCES = examples/halo.c
+examples_halo_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+examples_halo_LDFLAGS = $(AM_LDFLAGS) $(EXAMPLES_LINK)
+examples_halo_LDADD = $(EXAMPLES_CUDA) $(MPI_LIBS)
+examples_halo_DEPENDENCIES = $(EXAMPLES_CUDA)
 
 if HAVE_FORTRAN
 noinst_DATA += examples/heat
