@@ -9,6 +9,7 @@ EXTRA_DIST += tests/bench/instructions.test tests/bench/host_path.py
 .PHONY: bench
 bench: all $(check_PROGRAMS)
 	$(PYTHON3) $(srcdir)/tests/bench/host_path.py $(abs_builddir)
+	for receives in 1 16 300; do tests/launch -n 2 --gpus 2 -- tests/bench/outstanding $$receives; done
 	SWY_BUILDDIR=$(abs_builddir) $(PYTHON3) $(srcdir)/tests/bench/instructions.test
 	SWY_BUILDDIR=$(abs_builddir) $(PYTHON3) $(srcdir)/tests/bench/locate.test
 
@@ -30,3 +31,8 @@ tests_bench_libmessage_counts_la_LIBADD = $(MPI_LIBS) -ldl
 tests_bench_libmessage_counts_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere
 TESTS += tests/bench/messages.test
 EXTRA_DIST += tests/bench/messages.test
+
+# What operations under way cost calls that have nothing to do with them.
+check_PROGRAMS += tests/bench/outstanding
+tests_bench_outstanding_SOURCES = tests/bench/outstanding.cpp tests/mpi/gpu.hpp
+tests_bench_outstanding_LDADD = $(MPI_TEST_LIBS)
