@@ -1,6 +1,9 @@
 // Makes N host calls of one kind: what instructions.test counts and host_path.py times.
-//   host_calls CALL N [BYTES]    CALL: send, recv (to and from MPI_PROC_NULL), allreduce (on MPI_COMM_SELF), none
-// With HOST_CALLS_USE_GPU=1 the process has a CUDA context, as a GPU program has that calls MPI on host memory.
+//   host_calls CALL N            CALL: send, recv (to and from MPI_PROC_NULL), allreduce (on MPI_COMM_SELF), wait (a
+//   message from this process to itself by Irecv, Isend and a Wait for each), waitall (the same with Waitall)
+// With HOST_CALLS_USE_GPU=1 the process has a CUDA context, as a GPU program has that calls MPI on host memory. With
+// HOST_CALLS_IN_FLIGHT=FROM rank FROM has sent the one after it a large message in device memory, which is received
+// when rank 0 has made its calls; the other ranks make none.
 //   host_calls time CALL BYTES   ping-pong or allreduce between all ranks; prints microseconds a call, the best of
 //   several runs
 #include <mpi.h>
@@ -25,7 +28,34 @@ __attribute__((noinline)) void repeat(std::string_view call, long times) {
             MPI_Recv(&in, 1, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         else if (call == "allreduce")
             MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
+        else {
+            MPI_Request requests[2];
+            MPI_Irecv(&out, 1, MPI_DOUBLE, 0, 0, MPI_COMM_SELF, &requests[0]);
+            MPI_Isend(&in, 1, MPI_DOUBLE, 0, 0, MPI_COMM_SELF, &requests[1]);
+            if (call == "waitall") {
+                MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+            } else {
+                MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+                MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+            }
+        }
     }
+}
+
+// The calls of rank 0 while a device message is under way from rank `from` to the next one.
+void repeat_beside(int rank, int from, std::string_view call, long times) {
+    constexpr int kBytes = 1 << 20;
+    const gpu::Memory memory(gpu::Kind::kDevice, kBytes);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (rank == from)
+        MPI_Isend(memory.at(0), kBytes, MPI_BYTE, from + 1, 0, MPI_COMM_WORLD, &request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        repeat(call, times);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == from + 1)
+        MPI_Recv(memory.at(0), kBytes, MPI_BYTE, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 double best_microseconds(std::string_view call, int bytes) {
@@ -64,12 +94,15 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const char* from = std::getenv("HOST_CALLS_IN_FLIGHT");
     if (std::getenv("HOST_CALLS_USE_GPU") != nullptr)
-        gpu::Driver::get().use(0);
+        gpu::Driver::get().use(from != nullptr ? rank : 0);
     if (std::string_view(argv[1]) == "time") {
         const double best = best_microseconds(argv[2], std::atoi(argv[3]));
         if (rank == 0)
             std::printf("%.4f\n", best);
+    } else if (from != nullptr) {
+        repeat_beside(rank, std::atoi(from), argv[1], std::atol(argv[2]));
     } else {
         repeat(argv[1], std::atol(argv[2]));
     }
