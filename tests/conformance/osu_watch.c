@@ -2,7 +2,7 @@
  *
  * OSU's benchmarks check the result on each rank, then add the numbers of errors up with MPI_Allreduce: were that call
  * broken, errors would vanish in it. Here every rank tells its own number before it is added.
- *   OSU_WATCH_DAMAGE=N  the result of every N-th data collective, or of MPI_Recv, is damaged on one rank: OSU must find it
+ *   OSU_WATCH_DAMAGE=N  the result of every N-th data collective, or MPI_Recv, is damaged on one rank: OSU must find it
  *   OSU_WATCH_HIDE=1    the sum of the errors is lost, as by a broken MPI_Allreduce: osu.test must not be taken in
  */
 #include <dlfcn.h>
