@@ -165,6 +165,10 @@ int start() {
     lanes::start();
     request::add_service(serve);
     request::add_service(lanes::step);
+    int threads = MPI_THREAD_SINGLE;
+    real::Query_thread(&threads);
+    if (threads < MPI_THREAD_MULTIPLE)
+        request::add_service(request::answer_watched);
     request::envelope_arrived = envelope_left;
     comm::on_free = [](MPI_Comm comm) {
         const request::Hold hold;

@@ -163,8 +163,11 @@ int start(MPI_Request* request) {
         leave(found);
         enter(*request, std::move(receive), true);
     }
-    if (code == MPI_SUCCESS)
-        find(*request).record->started = true;
+    if (code == MPI_SUCCESS) {
+        Record& record = *find(*request).record;
+        record.answered = false;
+        record.started = true;
+    }
     return code;
 }
 

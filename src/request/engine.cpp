@@ -64,7 +64,6 @@ bool step_operations(State& s) {
     bool moved = false;
     const std::size_t count = s.operations.size();
     const std::size_t start = s.first < count ? s.first : 0;
-    s.questions = kQuestions;
     s.first = 0;
     bool denied = false;
     for (std::size_t i = 0; i < count; ++i) {
@@ -96,6 +95,7 @@ int turn() {
     inside = true;
     const route::Inside guard;
     State& s = state();
+    s.questions = kQuestions;
     bool moved = false;
     for (const Service service : s.services)
         moved |= service();

@@ -42,6 +42,11 @@ void watch(MPI_Request request, HostReceive receive, bool persistent);
 using Arrived = int (*)(const HostReceive& receive, MPI_Status& status);
 extern Arrived envelope_arrived;
 
+// A service of the engine, for processes in which one thread calls MPI: an envelope that has arrived in a watched
+// receive is answered although the program has yet to complete it. It may wait for its own sends first, whose receivers
+// wait for that answer: both have been sent too long a message, and must hear of it.
+bool answer_watched();
+
 // Is there any request of ours, or any watched one? While not, completion doors are the real functions.
 extern std::atomic<int> known_requests;
 

@@ -136,6 +136,18 @@ void publish(Record& record) {
 
 }  // namespace
 
+void look_at_some(void (*look)(Record& record)) {
+    constexpr std::size_t kAtOnce = 16;
+    static std::size_t place = 0;
+    const Places* places = table.load(std::memory_order_acquire);
+    for (std::size_t i = 0; places != nullptr && i < kAtOnce; ++i) {
+        place = places->after(place & (places->size() - 1));
+        Record* record = places->at(place);
+        if (record != nullptr && phase(record->state.load(std::memory_order_acquire)) == kUsed)
+            look(*record);
+    }
+}
+
 Found find(MPI_Request request) {
     const Places* places = table.load(std::memory_order_acquire);
     if (places == nullptr || request == MPI_REQUEST_NULL)
@@ -162,6 +174,7 @@ void enter(MPI_Request request, HostReceive receive, bool persistent) {
     record.receive = std::move(receive);
     record.persistent = persistent;
     record.started = false;
+    record.answered = false;
     publish(record);
 }
 

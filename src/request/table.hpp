@@ -26,6 +26,7 @@ struct Record {
     HostReceive receive;
     bool persistent = false;  // of a watched receive
     bool started = false;     // a persistent one, not yet completed
+    bool answered = false;    // of a watched receive: it is over, and an envelope in it has been answered
 };
 
 // A record in use, and the state in which it was seen.
@@ -34,6 +35,9 @@ struct Found {
     std::uint64_t state = 0;
     explicit operator bool() const { return record != nullptr; }
 };
+
+// Shows some of the records in use, others each time. Only where no other thread can end their use meanwhile.
+void look_at_some(void (*look)(Record& record));
 
 // Takes no lock.
 Found find(MPI_Request request);

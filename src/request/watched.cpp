@@ -34,7 +34,25 @@ class Abandoned final : public Operation {
     const HostReceive receive_;
 };
 
+void answer(Record& record) {
+    if (record.handle != nullptr || record.answered || (record.persistent && !record.started) || !may_ask())
+        return;
+    int flag = 0;
+    MPI_Status status;
+    if (real::Request_get_status(record.request, &flag, &status) != MPI_SUCCESS || flag == 0)
+        return;
+    record.answered = true;
+    if (may_hold_envelope(status))
+        envelope_arrived(record.receive, status);
+}
+
 }  // namespace
+
+// Where another thread may complete the receive at the same time, its sender has to wait until the program does that.
+bool answer_watched() {
+    look_at_some(answer);
+    return false;
+}
 
 constinit Arrived envelope_arrived = nullptr;
 
