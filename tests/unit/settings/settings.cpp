@@ -21,7 +21,7 @@ class Settings : public testing::Test {
     }
     void TearDown() override {
         SetUp();
-        for (const char* name : {"SWITCHYARD_THRESHOLD", "SWITCHYARD_AGRE"})
+        for (const char* name : {"SWITCHYARD_NCL_THRESHOLD", "SWITCHYARD_AGRE"})
             unsetenv(name);
         install(Values(), false);
     }
@@ -100,7 +100,7 @@ TEST_F(Settings, All_problems_are_told_one_a_line_and_valid_values_are_taken) {
 
 TEST_F(Settings, An_unknown_variable_is_told_with_the_nearest_name) {
     setenv("SWITCHYARD_AGRE", "full", 1);
-    setenv("SWITCHYARD_THRESHOLD", "1M", 1);
+    setenv("SWITCHYARD_NCL_THRESHOLD", "1M", 1);
     Values values;
     const std::string problems = read(values);
     EXPECT_NE(problems.find("SWITCHYARD_AGRE is not a setting of Switchyard; the nearest one is SWITCHYARD_AGREE"),
