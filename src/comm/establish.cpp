@@ -167,6 +167,10 @@ int device_in_use() {
     return last_device.load(std::memory_order_relaxed);
 }
 
+void note_device(int ordinal) {
+    last_device.store(ordinal, std::memory_order_relaxed);
+}
+
 int establish(State& state, const device::Location& location) {
     std::vector<Fact> facts(static_cast<std::size_t>(state.size));
     const Fact mine = own_fact(state, location);
@@ -179,7 +183,7 @@ int establish(State& state, const device::Location& location) {
     nccl::Communicator::retire(std::move(state.nccl));
     state.nccl = nullptr;
     state.ordinal = location.ordinal;
-    last_device.store(location.ordinal, std::memory_order_relaxed);
+    note_device(location.ordinal);
     state.obstacle = obstacle_in(facts);
     if (state.obstacle == Reason::kNoNccl || state.obstacle == Reason::kOldNccl)
         if (mine.nccl_version == 0)

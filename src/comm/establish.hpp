@@ -14,5 +14,6 @@ int establish(State& state, const device::Location& location);
 
 // The device that this process last brought to an NCCL communicator; -1 when there was none. For the report.
 int device_in_use();
+void note_device(int ordinal);  // a lane of point-to-point uses it
 
 }  // namespace swy::comm

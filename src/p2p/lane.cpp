@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "comm/establish.hpp"
 #include "p2p/exchange.hpp"
 #include "request/engine.hpp"
 #include "settings/settings.hpp"
@@ -92,6 +93,7 @@ void Half::begin(const nccl::UniqueId& unique) {
         break_off(problem);
     else
         enter(State::kMaking);
+    comm::note_device(ordinal);
 }
 
 bool Half::make() {
