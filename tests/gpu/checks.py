@@ -165,7 +165,21 @@ def routes():
     route("a program that forgets MPI_Comm_free", 2, ["--share", "--forget"], SEVERAL, ("nccl", "none"))
 
 
+def point_to_point():
+    """Two ranks share the GPU: over NCCL where it takes them, else staged, and the report must say which."""
+    share = ["NCCL_MULTI_RANK_GPU_ENABLE=0"] if NCCL else []
+    ways = [("staged", share, False)]
+    if SEVERAL:
+        ways.append(("over NCCL", [*SEVERAL, "SWITCHYARD_P2P_COMM=pair"], True))
+    for words, settings, over_nccl in ways:
+        check(f"messages of all sizes, 2 ranks on one GPU, {words}", 2, ["tests/gpu/messages", "--largest", str(1 << 20)], settings, over_nccl=over_nccl)
+        check(f"messages while completion calls wait, 2 ranks on one GPU, {words}", 2, ["tests/mpi/p2p/progress", "Wait"], settings)
+    for ranks in (2, 3):
+        check(f"messages at random, {ranks} ranks on one GPU", ranks, ["tests/mpi/p2p/differential", few(100)], SEVERAL or share, 150)
+
+
 def examples():
+    check("halos in C", 2, ["examples/halo"])
     check("training in C", 2, ["examples/train_iris", f"{options.source}/examples/iris.csv"])
     check("halos in Fortran", 2, ["examples/heat"])
     for python in ("python3", "/usr/bin/python3"):
@@ -225,6 +239,19 @@ def allreduces():
                   [[size(row[0]), *row[1:], ratio(row[1], row[2]), ratio(row[1], row[3])] for row in rows])
 
 
+def ping_pongs():
+    largest = ["--largest", "1048576"] if options.short else []
+    cases = [("staged, 2 ranks on one GPU", ["SWITCHYARD_NCCL=0"], [])]
+    if SEVERAL:
+        cases.append(("over NCCL, 2 ranks on one GPU", [*SEVERAL, "SWITCHYARD_P2P_COMM=pair"], ["--nccl", options.nccl]))
+    for words, settings, arguments in cases:
+        rows = measured(f"measured: ping-pong, {words}", 2, ["tests/gpu/messages", *arguments, *largest], settings)
+        if rows:
+            table(f"MPI_Send and MPI_Recv of device memory: {words}. Microseconds one way, and the library's time as a ratio to the others'.",
+                  ["bytes", "library, us", "by hand, us", "NCCL, us", "library / by hand", "library / NCCL"],
+                  [[size(row[0]), *row[1:], ratio(row[1], row[2]), ratio(row[1], row[3])] for row in rows])
+
+
 def agreement():
     """MPI_Allreduce of host memory in a GPU job: from the threshold up the library's ranks agree first."""
     rows, name = [], "measured: agreement of host calls"
@@ -265,9 +292,11 @@ information = command_line()
 memory_and_doors()
 collectives()
 routes()
+point_to_point()
 examples()
 locations()
 allreduces()
+ping_pongs()
 agreement()
 last = f"{counts['passed']} passed, {counts['failed']} failed" + (f", {counts['skipped']} skipped" if counts["skipped"] else "")
 with open(f"{options.out}/summary.md", "w", encoding="utf-8") as file:
