@@ -1,5 +1,7 @@
 """call_ids.hpp, real.hpp and real.cpp from the table's rows."""
 
+import re
+
 WARNING = "// Made by mpi_compat/generate.py from mpi_compat/calls: do not edit.\n"
 
 
@@ -17,6 +19,15 @@ def real_name(name):
     """MPI_Send -> Send; MPIX_Bcast_init -> XBcast_init."""
     prefix, rest = name.split("_", 1)
     return ("X" if prefix == "MPIX" else "") + rest
+
+
+def blocking_form(row, rows):
+    """The blocking function with int counts that does the same; the row's own name where there is none."""
+    name = row.small or row.name
+    name = re.sub("^MPIX_", "MPI_", name).removesuffix("_init")
+    name = re.sub("^MPI_I([a-z])", lambda m: "MPI_" + m[1].upper(), name)
+    name = re.sub("^MPI_File_i(read|write)", r"MPI_File_\1", name)
+    return name if any(r.name == name and r.has("buffers") for r in rows) else row.name
 
 
 def treatment_id(row):
@@ -48,7 +59,7 @@ def call_ids(rows, families):
     used = [f for f in families if any(r.family == f for r in rows)]
     ids = "\n".join(f"    {call_id(r.name)}," for r in rows)
     facts = "\n".join(f'    {{"{r.name}", Treatment::{treatment_id(r)}, Family::{family_id(r.family)}, '
-                      f'{"true" if r.has("blocking") else "false"}}},' for r in rows)
+                      f'{"true" if r.has("blocking") else "false"}, CallId::{call_id(blocking_form(r, rows))}}},' for r in rows)
     kinds = "\n".join(f"    {family_id(f)}," for f in used)
     names = "\n".join(f'    "{families[f]}",' for f in used)
     return f"""{WARNING}// The calls that Switchyard knows by name: those that carry buffers, those that handle requests or communicators, and those of
@@ -87,6 +98,7 @@ struct CallFacts {{
     Treatment treatment;
     Family family;
     bool blocking;
+    CallId blocking_form;  // the blocking call with int counts that does the same; the call itself where there is none
 }};
 
 inline constexpr std::array<CallFacts, kCallIds> kCallFacts{{{{
@@ -103,6 +115,7 @@ constexpr std::string_view name(Family family) {{ return kFamilyNames[static_cas
 constexpr Treatment treatment(CallId id) {{ return facts(id).treatment; }}
 constexpr Family family(CallId id) {{ return facts(id).family; }}
 constexpr bool blocking(CallId id) {{ return facts(id).blocking; }}
+constexpr CallId blocking_form(CallId id) {{ return facts(id).blocking_form; }}
 
 }}  // namespace swy
 """

@@ -50,7 +50,7 @@ Completing::Failure Completing::settle_ours(const Known& known, MPI_Status& stat
     } else {
         const Outcome& outcome = operation->outcome();
         show(outcome, status);
-        failure = {outcome.mpi_class, outcome.text, operation->comm()};
+        failure = {outcome.mpi_class, outcome.text, operation->owner()};
         known.handle->ended();
     }
     if (!known.handle->persistent())
@@ -70,7 +70,7 @@ Completing::Failure Completing::settle(Known& known, int real_class, MPI_Status&
                        fmt::format("{}: the message from rank {} with tag {} is longer than the receive's buffer of {} "
                                    "bytes",
                                    name(known.receive.call), status.MPI_SOURCE, status.MPI_TAG, known.receive.bytes),
-                       known.receive.comm};
+                       Owner(known.receive.comm)};
     }
     if (requests_[known.index] == MPI_REQUEST_NULL)
         leave(known.found);
@@ -80,8 +80,10 @@ Completing::Failure Completing::settle(Known& known, int real_class, MPI_Status&
 }
 
 int Completing::raise(const Failure& failure) {
-    const bool lives = failure.comm == MPI_COMM_WORLD || comm::lives(failure.comm);
-    return error::raise(Owner(lives ? failure.comm : MPI_COMM_WORLD), failure.mpi_class, failure.text);
+    const Owner& owner = failure.owner;
+    // A communicator may be freed before what is under way on it is done; a file may not be closed.
+    const bool lives = owner.kind == Owner::Kind::kFile || owner.comm == MPI_COMM_WORLD || comm::lives(owner.comm);
+    return error::raise(lives ? owner : Owner(MPI_COMM_WORLD), failure.mpi_class, failure.text);
 }
 
 int Completing::one(int index, int code, MPI_Status& status) {

@@ -40,7 +40,7 @@ class Completing {
     struct Failure {
         int mpi_class = MPI_SUCCESS;
         std::string text;
-        MPI_Comm comm = MPI_COMM_NULL;
+        Owner owner;
     };
 
     Known* at(int index);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "call_ids.hpp"
+#include "route/call.hpp"
 
 namespace swy::request {
 
@@ -33,7 +34,8 @@ class Completion {
 
 class Operation {
   public:
-    Operation(CallId call, MPI_Comm comm) : call_(call), comm_(comm) {}
+    Operation(CallId call, MPI_Comm comm) : Operation(call, Owner(comm)) {}
+    Operation(CallId call, const Owner& owner) : call_(call), owner_(owner) {}
     virtual ~Operation() = default;
     Operation(const Operation&) = delete;
     Operation& operator=(const Operation&) = delete;
@@ -48,7 +50,8 @@ class Operation {
     bool done() const { return done_.load(std::memory_order_acquire); }
     const Outcome& outcome() const { return outcome_; }  // once done
     CallId call() const { return call_; }
-    MPI_Comm comm() const { return comm_; }  // whose error handler is asked
+    const Owner& owner() const { return owner_; }  // whose error handler is asked
+    MPI_Comm comm() const { return owner_.kind == Owner::Kind::kComm ? owner_.comm : MPI_COMM_NULL; }
 
     // Set under the engine's lock. When the operation is done already, the completion is told at once.
     void tell(Completion* completion);
@@ -59,7 +62,7 @@ class Operation {
 
   private:
     const CallId call_;
-    const MPI_Comm comm_;
+    const Owner owner_;
     Outcome outcome_;
     Completion* completion_ = nullptr;
     std::atomic<bool> done_{false};

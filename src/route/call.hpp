@@ -104,6 +104,7 @@ struct Call {
     MPI_Op op = MPI_OP_NULL;
     int root = MPI_PROC_NULL;            // root, or the peer of a point-to-point call
     const Matching* matching = nullptr;  // of matched calls
+    MPI_Request* request = nullptr;      // of other calls that make one
 };
 
 // The real MPI function behind a call, given the operands to use in place of the program's (same number, same order;

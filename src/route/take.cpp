@@ -16,6 +16,7 @@
 #include "p2p/point_to_point.hpp"
 #include "real.hpp"
 #include "report/report.hpp"
+#include "request/engine.hpp"
 #include "route/agreement.hpp"
 #include "route/depth.hpp"
 #include "route/gate.hpp"
@@ -89,6 +90,17 @@ int refused(const Call& call, Real real) {
         fmt::format("{}: a buffer is device memory, and this call is not yet on device memory in Switchyard {}: use a "
                     "blocking form, or copy to host memory first",
                     name(call.id), PACKAGE_VERSION));
+}
+
+// A call that leaves a request. Whether a rank stages its buffers or has none on a device, it makes the same real call.
+int begun(const Call& call, Real real) {
+    const Presence presence = on_device(call);
+    if (presence != Presence::kData || settings::values().cuda_aware_mpi)
+        return local(call, real, presence, Reason::kNotBuilt);
+    if (!request::engine_runs())
+        return refused(call, real);
+    const Inside guard;
+    return carrier::staged::begin(call, real, Reason::kNotBuilt, payload_bytes(call));
 }
 
 int failed(const Call& call, const comm::State& comm, const std::string& why) {
@@ -209,7 +221,8 @@ int take_or_throw(const Call& call, Real real) {
         case Treatment::kMatched:
             return matched(call, real);
         case Treatment::kStaged:
-            return local(call, real, on_device(call), Reason::kNotBuilt);
+            return blocking(call.id) || call.request == nullptr ? local(call, real, on_device(call), Reason::kNotBuilt)
+                                                                : begun(call, real);
         default:
             return refused(call, real);
     }

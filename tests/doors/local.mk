@@ -76,7 +76,7 @@ check_PROGRAMS += tests/doors/sweep
 TESTS += tests/doors/sweep
 tests_doors_sweep_SOURCES = tests/doors/sweep.cpp tests/doors/sweep.hpp tests/doors/sweep_collective.cpp \
     tests/doors/sweep_file.cpp tests/doors/sweep_intercommunicator.cpp tests/doors/sweep_neighborhood.cpp \
-    tests/doors/sweep_pack.cpp tests/doors/sweep_send_receive.cpp $(device_memory_sources)
+    tests/doors/sweep_pack.cpp tests/doors/sweep_send_receive.cpp tests/collective_forms.hpp $(device_memory_sources)
 nodist_tests_doors_sweep_SOURCES = tests/doors/refused_calls.cpp
 tests_doors_sweep_LDADD = $(MPI_TEST_LIBS)
 CLEANFILES += tests/doors/refused_calls.cpp

@@ -72,7 +72,9 @@ Outcome run(const Case& test, const World& world, unsigned on_device) {
         outcome.content.push_back(values);
     }
     MPI_Barrier(MPI_COMM_WORLD);
+    forms::current = test.form;
     outcome.code = test.run(world, buffers.data());
+    forms::current = forms::Form::kBlocking;
     MPI_Barrier(MPI_COMM_WORLD);
     for (std::size_t b = 0; b < buffers.size(); b++) {
         Ints& content = outcome.content[b];
@@ -232,15 +234,28 @@ void unread(const World& world) {
 // --- all of it
 // ---------------------------------------------------------------------------------------------------------------
 
+// Collectives in all their forms. Of MPI_Reduce_local there is one.
+std::vector<Case> in_all_forms(const std::vector<Case>& blocking) {
+    std::vector<Case> all = blocking;
+    for (const Case& test : blocking)
+        for (const forms::Form form : {forms::Form::kNonBlocking, forms::Form::kPersistent})
+            if (test.call != "MPI_Reduce_local") {
+                all.push_back(test);
+                all.back().call = forms::name(test.call, form);
+                all.back().form = form;
+            }
+    return all;
+}
+
 std::vector<Case> cases_of(std::string_view group) {
     if (group == "send_receive")
         return send_receive_cases();
     if (group == "collective")
-        return collective_cases();
+        return in_all_forms(collective_cases());
     if (group == "intercommunicator")
-        return intercommunicator_cases();
+        return in_all_forms(intercommunicator_cases());
     if (group == "neighborhood")
-        return neighborhood_cases();
+        return in_all_forms(neighborhood_cases());
     if (group == "pack")
         return pack_cases();
     if (group == "file")

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "../collective_forms.hpp"
+
 namespace sweep {
 
 // What cases work with. Each rank has its own.
@@ -36,6 +38,7 @@ struct Case {
     int device;
     Ints (*lengths)(const World&);
     int (*run)(const World&, int* const* buffers);  // the call's code
+    forms::Form form = forms::Form::kBlocking;      // in which the call is made
 };
 
 std::vector<Case> send_receive_cases();

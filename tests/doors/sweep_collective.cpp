@@ -1,6 +1,7 @@
-// The sweep's cases of blocking collectives, within one group.
+// The sweep's cases of collectives, within one group, in their blocking form: sweep.cpp makes the others of them.
 #include <numeric>
 
+#include "../collective_forms.hpp"
 #include "sweep.hpp"
 
 namespace sweep {
@@ -51,58 +52,62 @@ Ints two_rows(const World& w) {
 std::vector<Case> movement() {
     return {
         {"MPI_Bcast", "", 1, block,
-         [](const World& w, int* const* b) { return MPI_Bcast(b[0], w.n, MPI_INT, root(w), w.comm); }},
+         [](const World& w, int* const* b) { return forms::Bcast(b[0], w.n, MPI_INT, root(w), w.comm); }},
         {"MPI_Gather", "", 2, block_and_row,
          [](const World& w, int* const* b) {
-             return MPI_Gather(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, root(w), w.comm);
+             return forms::Gather(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, root(w), w.comm);
          }},
         {"MPI_Gather", "in place", 2, block_and_row,
          [](const World& w, int* const* b) {
-             return MPI_Gather(w.rank == root(w) ? MPI_IN_PLACE : b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, root(w),
-                               w.comm);
+             return forms::Gather(w.rank == root(w) ? MPI_IN_PLACE : b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, root(w),
+                                  w.comm);
          }},
         {"MPI_Gatherv", "", 2, block_and_row,
          [](const World& w, int* const* b) {
              const Blocks v(w);
-             return MPI_Gatherv(b[0], v.mine(w), MPI_INT, b[1], v.counts.data(), v.displs.data(), MPI_INT, root(w),
-                                w.comm);
+             return forms::Gatherv(b[0], v.mine(w), MPI_INT, b[1], v.counts.data(), v.displs.data(), MPI_INT, root(w),
+                                   w.comm);
          }},
         {"MPI_Gatherv", "in place", 2, block_and_row,
          [](const World& w, int* const* b) {
              const Blocks v(w);
-             return MPI_Gatherv(w.rank == root(w) ? MPI_IN_PLACE : b[0], v.mine(w), MPI_INT, b[1], v.counts.data(),
-                                v.displs.data(), MPI_INT, root(w), w.comm);
+             return forms::Gatherv(w.rank == root(w) ? MPI_IN_PLACE : b[0], v.mine(w), MPI_INT, b[1], v.counts.data(),
+                                   v.displs.data(), MPI_INT, root(w), w.comm);
          }},
         {"MPI_Scatter", "", 2, row_and_block,
          [](const World& w, int* const* b) {
-             return MPI_Scatter(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, root(w), w.comm);
+             return forms::Scatter(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, root(w), w.comm);
          }},
         {"MPI_Scatter", "in place", 2, row_and_block,
          [](const World& w, int* const* b) {
-             return MPI_Scatter(b[0], w.n, MPI_INT, w.rank == root(w) ? MPI_IN_PLACE : b[1], w.n, MPI_INT, root(w),
-                                w.comm);
+             return forms::Scatter(b[0], w.n, MPI_INT, w.rank == root(w) ? MPI_IN_PLACE : b[1], w.n, MPI_INT, root(w),
+                                   w.comm);
          }},
         {"MPI_Scatterv", "", 2, row_and_block,
          [](const World& w, int* const* b) {
              const Blocks v(w);
-             return MPI_Scatterv(b[0], v.counts.data(), v.displs.data(), MPI_INT, b[1], v.mine(w), MPI_INT, root(w),
-                                 w.comm);
+             return forms::Scatterv(b[0], v.counts.data(), v.displs.data(), MPI_INT, b[1], v.mine(w), MPI_INT, root(w),
+                                    w.comm);
          }},
         {"MPI_Allgather", "", 2, block_and_row,
-         [](const World& w, int* const* b) { return MPI_Allgather(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, w.comm); }},
+         [](const World& w, int* const* b) {
+             return forms::Allgather(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, w.comm);
+         }},
         {"MPI_Allgather", "in place", 1, row,
          [](const World& w, int* const* b) {
-             return MPI_Allgather(MPI_IN_PLACE, 0, MPI_INT, b[0], w.n, MPI_INT, w.comm);
+             return forms::Allgather(MPI_IN_PLACE, 0, MPI_INT, b[0], w.n, MPI_INT, w.comm);
          }},
         {"MPI_Allgatherv", "", 2, block_and_row,
          [](const World& w, int* const* b) {
              const Blocks v(w);
-             return MPI_Allgatherv(b[0], v.mine(w), MPI_INT, b[1], v.counts.data(), v.displs.data(), MPI_INT, w.comm);
+             return forms::Allgatherv(b[0], v.mine(w), MPI_INT, b[1], v.counts.data(), v.displs.data(), MPI_INT,
+                                      w.comm);
          }},
         {"MPI_Allgatherv", "in place", 1, row,
          [](const World& w, int* const* b) {
              const Blocks v(w);
-             return MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_INT, b[0], v.counts.data(), v.displs.data(), MPI_INT, w.comm);
+             return forms::Allgatherv(MPI_IN_PLACE, 0, MPI_INT, b[0], v.counts.data(), v.displs.data(), MPI_INT,
+                                      w.comm);
          }},
     };
 }
@@ -110,34 +115,34 @@ std::vector<Case> movement() {
 std::vector<Case> exchanges() {
     return {
         {"MPI_Alltoall", "", 2, two_rows,
-         [](const World& w, int* const* b) { return MPI_Alltoall(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, w.comm); }},
+         [](const World& w, int* const* b) { return forms::Alltoall(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, w.comm); }},
         {"MPI_Alltoall", "in place", 1, row,
          [](const World& w, int* const* b) {
-             return MPI_Alltoall(MPI_IN_PLACE, 0, MPI_INT, b[0], w.n, MPI_INT, w.comm);
+             return forms::Alltoall(MPI_IN_PLACE, 0, MPI_INT, b[0], w.n, MPI_INT, w.comm);
          }},
         {"MPI_Alltoallv", "", 2, two_rows,
          [](const World& w, int* const* b) {
              const Exchange v(w);
-             return MPI_Alltoallv(b[0], v.counts.data(), v.displs.data(), MPI_INT, b[1], v.counts.data(),
-                                  v.displs.data(), MPI_INT, w.comm);
+             return forms::Alltoallv(b[0], v.counts.data(), v.displs.data(), MPI_INT, b[1], v.counts.data(),
+                                     v.displs.data(), MPI_INT, w.comm);
          }},
         {"MPI_Alltoallv", "in place", 1, row,
          [](const World& w, int* const* b) {
              const Exchange v(w);
-             return MPI_Alltoallv(MPI_IN_PLACE, nullptr, nullptr, MPI_INT, b[0], v.counts.data(), v.displs.data(),
-                                  MPI_INT, w.comm);
+             return forms::Alltoallv(MPI_IN_PLACE, nullptr, nullptr, MPI_INT, b[0], v.counts.data(), v.displs.data(),
+                                     MPI_INT, w.comm);
          }},
         {"MPI_Alltoallw", "", 2, two_rows,
          [](const World& w, int* const* b) {
              const Exchange v(w);
-             return MPI_Alltoallw(b[0], v.counts.data(), v.bytes.data(), v.types.data(), b[1], v.counts.data(),
-                                  v.bytes.data(), v.types.data(), w.comm);
+             return forms::Alltoallw(b[0], v.counts.data(), v.bytes.data(), v.types.data(), b[1], v.counts.data(),
+                                     v.bytes.data(), v.types.data(), w.comm);
          }},
         {"MPI_Alltoallw", "in place", 1, row,
          [](const World& w, int* const* b) {
              const Exchange v(w);
-             return MPI_Alltoallw(MPI_IN_PLACE, nullptr, nullptr, nullptr, b[0], v.counts.data(), v.bytes.data(),
-                                  v.types.data(), w.comm);
+             return forms::Alltoallw(MPI_IN_PLACE, nullptr, nullptr, nullptr, b[0], v.counts.data(), v.bytes.data(),
+                                     v.types.data(), w.comm);
          }},
     };
 }
@@ -145,46 +150,51 @@ std::vector<Case> exchanges() {
 std::vector<Case> reductions() {
     return {
         {"MPI_Reduce", "", 2, two_blocks,
-         [](const World& w, int* const* b) { return MPI_Reduce(b[0], b[1], w.n, MPI_INT, MPI_SUM, root(w), w.comm); }},
+         [](const World& w, int* const* b) {
+             return forms::Reduce(b[0], b[1], w.n, MPI_INT, MPI_SUM, root(w), w.comm);
+         }},
         {"MPI_Reduce", "in place", 2, two_blocks,
          [](const World& w, int* const* b) {
-             return MPI_Reduce(w.rank == root(w) ? MPI_IN_PLACE : b[0], b[1], w.n, MPI_INT, MPI_MAX, root(w), w.comm);
+             return forms::Reduce(w.rank == root(w) ? MPI_IN_PLACE : b[0], b[1], w.n, MPI_INT, MPI_MAX, root(w),
+                                  w.comm);
          }},
         {"MPI_Allreduce", "", 2, two_blocks,
-         [](const World& w, int* const* b) { return MPI_Allreduce(b[0], b[1], w.n, MPI_INT, MPI_SUM, w.comm); }},
+         [](const World& w, int* const* b) { return forms::Allreduce(b[0], b[1], w.n, MPI_INT, MPI_SUM, w.comm); }},
         {"MPI_Allreduce", "in place", 1, block,
          [](const World& w, int* const* b) {
-             return MPI_Allreduce(MPI_IN_PLACE, b[0], w.n, MPI_INT, MPI_MIN, w.comm);
+             return forms::Allreduce(MPI_IN_PLACE, b[0], w.n, MPI_INT, MPI_MIN, w.comm);
          }},
         {"MPI_Allreduce", "an operator that NCCL lacks", 2, two_blocks,
-         [](const World& w, int* const* b) { return MPI_Allreduce(b[0], b[1], w.n, MPI_INT, MPI_BXOR, w.comm); }},
+         [](const World& w, int* const* b) { return forms::Allreduce(b[0], b[1], w.n, MPI_INT, MPI_BXOR, w.comm); }},
         {"MPI_Reduce_scatter_block", "", 2, row_and_block,
          [](const World& w, int* const* b) {
-             return MPI_Reduce_scatter_block(b[0], b[1], w.n, MPI_INT, MPI_SUM, w.comm);
+             return forms::Reduce_scatter_block(b[0], b[1], w.n, MPI_INT, MPI_SUM, w.comm);
          }},
         {"MPI_Reduce_scatter_block", "in place", 1, row,
          [](const World& w, int* const* b) {
-             const int code = MPI_Reduce_scatter_block(MPI_IN_PLACE, b[0], w.n, MPI_INT, MPI_SUM, w.comm);
+             const int code = forms::Reduce_scatter_block(MPI_IN_PLACE, b[0], w.n, MPI_INT, MPI_SUM, w.comm);
              return code;
          }},
         {"MPI_Reduce_scatter", "", 2, row_and_block,
          [](const World& w, int* const* b) {
              const Blocks v(w);
-             return MPI_Reduce_scatter(b[0], b[1], v.counts.data(), MPI_INT, MPI_SUM, w.comm);
+             return forms::Reduce_scatter(b[0], b[1], v.counts.data(), MPI_INT, MPI_SUM, w.comm);
          }},
         {"MPI_Reduce_scatter", "in place", 1, row,
          [](const World& w, int* const* b) {
              const Blocks v(w);
-             return MPI_Reduce_scatter(MPI_IN_PLACE, b[0], v.counts.data(), MPI_INT, MPI_SUM, w.comm);
+             return forms::Reduce_scatter(MPI_IN_PLACE, b[0], v.counts.data(), MPI_INT, MPI_SUM, w.comm);
          }},
         {"MPI_Scan", "", 2, two_blocks,
-         [](const World& w, int* const* b) { return MPI_Scan(b[0], b[1], w.n, MPI_INT, MPI_SUM, w.comm); }},
+         [](const World& w, int* const* b) { return forms::Scan(b[0], b[1], w.n, MPI_INT, MPI_SUM, w.comm); }},
         {"MPI_Scan", "in place", 1, block,
-         [](const World& w, int* const* b) { return MPI_Scan(MPI_IN_PLACE, b[0], w.n, MPI_INT, MPI_SUM, w.comm); }},
+         [](const World& w, int* const* b) { return forms::Scan(MPI_IN_PLACE, b[0], w.n, MPI_INT, MPI_SUM, w.comm); }},
         {"MPI_Exscan", "", 2, two_blocks,
-         [](const World& w, int* const* b) { return MPI_Exscan(b[0], b[1], w.n, MPI_INT, MPI_SUM, w.comm); }},
+         [](const World& w, int* const* b) { return forms::Exscan(b[0], b[1], w.n, MPI_INT, MPI_SUM, w.comm); }},
         {"MPI_Exscan", "in place", 1, block,
-         [](const World& w, int* const* b) { return MPI_Exscan(MPI_IN_PLACE, b[0], w.n, MPI_INT, MPI_SUM, w.comm); }},
+         [](const World& w, int* const* b) {
+             return forms::Exscan(MPI_IN_PLACE, b[0], w.n, MPI_INT, MPI_SUM, w.comm);
+         }},
         {"MPI_Reduce_local", "", 2, two_blocks,
          [](const World& w, int* const* b) { return MPI_Reduce_local(b[0], b[1], w.n, MPI_INT, MPI_SUM); }},
     };

@@ -1,4 +1,4 @@
-// The sweep's cases of blocking reading and writing of files. What was written is read back into a witness on the host,
+// The sweep's cases of reading and writing of files. What was written is read back into a witness on the host,
 // what is read was written from one.
 #include "sweep.hpp"
 
@@ -95,6 +95,20 @@ int read_here(const World& w, int* const* b) {
                 [&](int* data, MPI_Status* s) { return kFunction(kOwn ? w.own : w.file, data, some(w), MPI_INT, s); });
 }
 
+// The blocking form of one that leaves a request.
+template <auto kFunction, typename Data>
+int waited_at(MPI_File file, MPI_Offset offset, Data* data, int count, MPI_Datatype type, MPI_Status* status) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = kFunction(file, offset, data, count, type, &request);
+    return code == MPI_SUCCESS ? MPI_Wait(&request, status) : code;
+}
+template <auto kFunction, typename Data>
+int waited_here(MPI_File file, Data* data, int count, MPI_Datatype type, MPI_Status* status) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = kFunction(file, data, count, type, &request);
+    return code == MPI_SUCCESS ? MPI_Wait(&request, status) : code;
+}
+
 }  // namespace
 
 std::vector<Case> file_cases() {
@@ -111,6 +125,17 @@ std::vector<Case> file_cases() {
         file_case("MPI_File_read_all", false, read_here<MPI_File_read_all, false, false>),
         file_case("MPI_File_read_shared", true, read_here<MPI_File_read_shared, true, true>),
         file_case("MPI_File_read_ordered", true, read_here<MPI_File_read_ordered, true, false>),
+        file_case("MPI_File_iwrite_at", false, write_at<waited_at<MPI_File_iwrite_at, const void>>),
+        file_case("MPI_File_iwrite_at_all", false, write_at<waited_at<MPI_File_iwrite_at_all, const void>>),
+        file_case("MPI_File_iwrite", false, write_here<waited_here<MPI_File_iwrite, const void>, false, false>),
+        file_case("MPI_File_iwrite_all", false, write_here<waited_here<MPI_File_iwrite_all, const void>, false, false>),
+        file_case("MPI_File_iwrite_shared", true,
+                  write_here<waited_here<MPI_File_iwrite_shared, const void>, true, true>),
+        file_case("MPI_File_iread_at", false, read_at<waited_at<MPI_File_iread_at, void>>),
+        file_case("MPI_File_iread_at_all", false, read_at<waited_at<MPI_File_iread_at_all, void>>),
+        file_case("MPI_File_iread", false, read_here<waited_here<MPI_File_iread, void>, false, false>),
+        file_case("MPI_File_iread_all", false, read_here<waited_here<MPI_File_iread_all, void>, false, false>),
+        file_case("MPI_File_iread_shared", true, read_here<waited_here<MPI_File_iread_shared, void>, true, true>),
     };
 }
 

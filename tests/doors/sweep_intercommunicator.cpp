@@ -1,5 +1,6 @@
 // The sweep's cases of collectives between two groups (MPI 3.1 section 5.2.2): counts are those of the remote group,
 // and a rooted call has one group with MPI_ROOT and MPI_PROC_NULL, the other with the root's rank.
+#include "../collective_forms.hpp"
 #include "sweep.hpp"
 
 namespace sweep {
@@ -36,10 +37,10 @@ int part(const World& w) {
 std::vector<Case> intercommunicator_cases() {
     return {
         {"MPI_Bcast", "between groups", 1, block,
-         [](const World& w, int* const* b) { return MPI_Bcast(b[0], w.n, MPI_INT, root(w), w.inter); }},
+         [](const World& w, int* const* b) { return forms::Bcast(b[0], w.n, MPI_INT, root(w), w.inter); }},
         {"MPI_Gather", "between groups", 2, block_and_row,
          [](const World& w, int* const* b) {
-             return MPI_Gather(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, root(w), w.inter);
+             return forms::Gather(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, root(w), w.inter);
          }},
         {"MPI_Gatherv", "between groups", 2, block_and_row,
          [](const World& w, int* const* b) {
@@ -48,16 +49,21 @@ std::vector<Case> intercommunicator_cases() {
                  counts.push_back(w.n - 1);
                  displs.push_back(r * w.n);
              }
-             return MPI_Gatherv(b[0], w.n - 1, MPI_INT, b[1], counts.data(), displs.data(), MPI_INT, root(w), w.inter);
+             return forms::Gatherv(b[0], w.n - 1, MPI_INT, b[1], counts.data(), displs.data(), MPI_INT, root(w),
+                                   w.inter);
          }},
         {"MPI_Scatter", "between groups", 2, row_and_block,
          [](const World& w, int* const* b) {
-             return MPI_Scatter(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, root(w), w.inter);
+             return forms::Scatter(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, root(w), w.inter);
          }},
         {"MPI_Allgather", "between groups", 2, block_and_row,
-         [](const World& w, int* const* b) { return MPI_Allgather(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, w.inter); }},
+         [](const World& w, int* const* b) {
+             return forms::Allgather(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, w.inter);
+         }},
         {"MPI_Alltoall", "between groups", 2, two_rows,
-         [](const World& w, int* const* b) { return MPI_Alltoall(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, w.inter); }},
+         [](const World& w, int* const* b) {
+             return forms::Alltoall(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, w.inter);
+         }},
         {"MPI_Alltoallw", "between groups", 2, two_rows,
          [](const World& w, int* const* b) {
              Ints counts, bytes;
@@ -66,21 +72,23 @@ std::vector<Case> intercommunicator_cases() {
                  bytes.push_back(r * w.n * static_cast<int>(sizeof(int)));
              }
              const std::vector<MPI_Datatype> types(counts.size(), MPI_INT);
-             return MPI_Alltoallw(b[0], counts.data(), bytes.data(), types.data(), b[1], counts.data(), bytes.data(),
-                                  types.data(), w.inter);
+             return forms::Alltoallw(b[0], counts.data(), bytes.data(), types.data(), b[1], counts.data(), bytes.data(),
+                                     types.data(), w.inter);
          }},
         {"MPI_Reduce", "between groups", 2, two_blocks,
-         [](const World& w, int* const* b) { return MPI_Reduce(b[0], b[1], w.n, MPI_INT, MPI_SUM, root(w), w.inter); }},
+         [](const World& w, int* const* b) {
+             return forms::Reduce(b[0], b[1], w.n, MPI_INT, MPI_SUM, root(w), w.inter);
+         }},
         {"MPI_Allreduce", "between groups", 2, two_blocks,
-         [](const World& w, int* const* b) { return MPI_Allreduce(b[0], b[1], w.n, MPI_INT, MPI_SUM, w.inter); }},
+         [](const World& w, int* const* b) { return forms::Allreduce(b[0], b[1], w.n, MPI_INT, MPI_SUM, w.inter); }},
         {"MPI_Reduce_scatter_block", "between groups", 2, row_and_block,
          [](const World& w, int* const* b) {
-             return MPI_Reduce_scatter_block(b[0], b[1], part(w), MPI_INT, MPI_SUM, w.inter);
+             return forms::Reduce_scatter_block(b[0], b[1], part(w), MPI_INT, MPI_SUM, w.inter);
          }},
         {"MPI_Reduce_scatter", "between groups", 2, row_and_block,
          [](const World& w, int* const* b) {
              const Ints counts(static_cast<std::size_t>(w.local()), part(w));
-             return MPI_Reduce_scatter(b[0], b[1], counts.data(), MPI_INT, MPI_SUM, w.inter);
+             return forms::Reduce_scatter(b[0], b[1], counts.data(), MPI_INT, MPI_SUM, w.inter);
          }},
     };
 }

@@ -1,6 +1,7 @@
-// The sweep's cases of blocking neighbourhood collectives, on a graph with two sources and two targets.
+// The sweep's cases of neighbourhood collectives, on a graph with two sources and two targets.
 #include <array>
 
+#include "../collective_forms.hpp"
 #include "sweep.hpp"
 
 namespace sweep {
@@ -29,29 +30,29 @@ std::vector<Case> neighborhood_cases() {
     return {
         {"MPI_Neighbor_allgather", "", 2, block_and_two,
          [](const World& w, int* const* b) {
-             return MPI_Neighbor_allgather(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, w.ring);
+             return forms::Neighbor_allgather(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, w.ring);
          }},
         {"MPI_Neighbor_allgatherv", "", 2, block_and_two,
          [](const World& w, int* const* b) {
              const Blocks v(w);
-             return MPI_Neighbor_allgatherv(b[0], w.n - 1, MPI_INT, b[1], v.counts.data(), v.displs.data(), MPI_INT,
-                                            w.ring);
+             return forms::Neighbor_allgatherv(b[0], w.n - 1, MPI_INT, b[1], v.counts.data(), v.displs.data(), MPI_INT,
+                                               w.ring);
          }},
         {"MPI_Neighbor_alltoall", "", 2, two_and_two,
          [](const World& w, int* const* b) {
-             return MPI_Neighbor_alltoall(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, w.ring);
+             return forms::Neighbor_alltoall(b[0], w.n, MPI_INT, b[1], w.n, MPI_INT, w.ring);
          }},
         {"MPI_Neighbor_alltoallv", "", 2, two_and_two,
          [](const World& w, int* const* b) {
              const Blocks v(w);
-             return MPI_Neighbor_alltoallv(b[0], v.counts.data(), v.displs.data(), MPI_INT, b[1], v.counts.data(),
-                                           v.displs.data(), MPI_INT, w.ring);
+             return forms::Neighbor_alltoallv(b[0], v.counts.data(), v.displs.data(), MPI_INT, b[1], v.counts.data(),
+                                              v.displs.data(), MPI_INT, w.ring);
          }},
         {"MPI_Neighbor_alltoallw", "", 2, two_and_two,
          [](const World& w, int* const* b) {
              const Blocks v(w);
-             return MPI_Neighbor_alltoallw(b[0], v.counts.data(), v.bytes.data(), v.types.data(), b[1], v.counts.data(),
-                                           v.bytes.data(), v.types.data(), w.ring);
+             return forms::Neighbor_alltoallw(b[0], v.counts.data(), v.bytes.data(), v.types.data(), b[1],
+                                              v.counts.data(), v.bytes.data(), v.types.data(), w.ring);
          }},
     };
 }

@@ -64,24 +64,30 @@ device::Result queue_copy(device::Lane& lane, Direction direction, const Sheet& 
     return 0;
 }
 
-Copies::Copies() : deadline_(settings::values().timeout) {}
-
 Copies::~Copies() {
     finish();
 }
 
-device::Lane* Copies::lane_of(const Place& place, device::Result& result) {
-    for (device::Lane& lane : lanes_)
-        if (lane.context() == place.context)
-            return &lane;
-    device::Lane lane;
-    result = device::Lane::acquire(place.context, lane);
-    if (result == 0)
-        result = lane.wait_for_program(static_cast<device::Sync>(settings::values().sync));
+Copies::Stream* Copies::stream_of(const Place& place, device::Result& result) {
+    for (Stream& stream : streams_)
+        if (stream.lane.context() == place.context)
+            return &stream;
+    Stream stream;
+    result = device::Lane::acquire(place.context, stream.lane);
+    if (result == 0 && after_ == After::kProgram)
+        result = stream.lane.wait_for_program(static_cast<device::Sync>(settings::values().sync));
     if (result != 0)
         return nullptr;
-    lanes_.push_back(std::move(lane));
-    return &lanes_.back();
+    streams_.push_back(std::move(stream));
+    return &streams_.back();
+}
+
+void Copies::use(Stream& stream) {
+    if (!queued_)
+        deadline_.emplace(settings::values().timeout);
+    queued_ = true;
+    stream.busy = true;
+    stream.marked = false;
 }
 
 device::Result Copies::queue(Direction direction, const Sheet& sheet, const Place& place, const HostSide& host) {
@@ -90,60 +96,104 @@ device::Result Copies::queue(Direction direction, const Sheet& sheet, const Plac
         return 0;
     }
     device::Result result = 0;
-    device::Lane* lane = lane_of(place, result);
-    if (lane == nullptr)
+    Stream* stream = stream_of(place, result);
+    if (stream == nullptr)
         return result;
-    queued_ = true;
+    use(*stream);
     bytes_ += sheet.width * sheet.rows;
     if (!host.pageable)
-        return queue_copy(*lane, direction, sheet, host);
-    const std::size_t rows_at_once = std::max<std::size_t>(1, kPageableChunk / sheet.width);
-    const std::size_t width_at_once = std::min(sheet.width, kPageableChunk);
-    for (std::size_t i = 0; i < sheet.rows; i += rows_at_once) {
-        for (std::size_t at = 0; at < sheet.width; at += width_at_once) {
-            const std::size_t width = std::min(width_at_once, sheet.width - at),
-                              rows = std::min(rows_at_once, sheet.rows - i);
-            const Sheet part{sheet.row(i) + at, width, rows, sheet.stride, 0, 0};
-            const HostSide ours{host.address + static_cast<MPI_Aint>(i) * host.stride + at, host.stride, true};
-            if ((result = queue_copy(*lane, direction, part, ours)) != 0)
-                return result;
-            if ((uncounted_ += width * rows) >= kPageableChunk) {
-                uncounted_ = 0;
-                request::progress();
-            }
-        }
-    }
+        return queue_copy(stream->lane, direction, sheet, host);
+    pageable_.push_back({static_cast<std::size_t>(stream - streams_.data()), direction, sheet, host});
     return 0;
 }
 
-device::Result Copies::wait_for(device::Lane& lane) {
-    device::Result result = lane.record();
-    bool done = false;
-    while (result == 0 && (result = lane.query(done)) == 0 && !done) {
-        request::progress();
-        std::this_thread::yield();  // where cores are scarce somebody else has work to do
-        if (deadline_.passed()) {
-            abandoned_ = true;
-            return kTimeout;
-        }
-    }
+device::Result Copies::await_program(const Place& place) {
+    device::Result result = 0;
+    if (!place.device)
+        return result;
+    if (Stream* stream = stream_of(place, result))
+        use(*stream);
     return result;
 }
 
-device::Result Copies::finish() {
-    device::Result first = 0;
-    if (!queued_)
-        return first;
-    for (device::Lane& lane : lanes_) {
-        const device::Result result = wait_for(lane);
-        if (first == 0)
-            first = result;
+// A stream on which no mark can be set has lost its context, and its work with it.
+void Copies::look(Stream& stream) {
+    device::Result result = 0;
+    bool reached = false;
+    if (!stream.marked) {
+        result = stream.lane.record();
+        stream.marked = true;
     }
-    queued_ = false;
-    return first;
+    if (result == 0)
+        result = stream.lane.query(reached);
+    stream.busy = result == 0 && !reached;
+    if (failure_ == 0)
+        failure_ = result;
 }
 
-std::string Copies::describe(device::Result result) const {
+// The driver would wait for what is on the stream before: this comes when nothing is.
+void Copies::copy_some_pageable() {
+    for (std::size_t left = kPageableChunk; left > 0 && next_ < pageable_.size() && failure_ == 0;) {
+        const auto& [stream, direction, sheet, host] = pageable_[next_];
+        const std::size_t width = std::min(sheet.width - in_row_, left);
+        const std::size_t rows = width < sheet.width ? 1 : std::min(sheet.rows - row_, left / width);
+        const Sheet part{sheet.row(row_) + in_row_, width, rows, sheet.stride, 0, 0};
+        const HostSide ours{host.address + static_cast<MPI_Aint>(row_) * host.stride + in_row_, host.stride, true};
+        use(streams_[stream]);
+        failure_ = queue_copy(streams_[stream].lane, direction, part, ours);
+        left -= width * rows;
+        in_row_ = (in_row_ + width) % sheet.width;
+        row_ += in_row_ == 0 ? rows : 0;
+        if (row_ == sheet.rows) {
+            row_ = 0;
+            ++next_;
+        }
+    }
+}
+
+device::Result Copies::abandon() {
+    abandoned_ = true;
+    queued_ = false;
+    return kTimeout;
+}
+
+device::Result Copies::query(bool& done) {
+    done = !queued_;
+    if (done)
+        return 0;
+    bool busy = false;
+    for (Stream& stream : streams_) {
+        if (stream.busy)
+            look(stream);
+        busy |= stream.busy;
+    }
+    if (busy) {
+        done = deadline_->passed();
+        return done ? abandon() : 0;
+    }
+    if (failure_ == 0 && next_ < pageable_.size()) {
+        copy_some_pageable();
+        return 0;
+    }
+    pageable_.clear();
+    next_ = row_ = in_row_ = 0;
+    queued_ = false;
+    done = true;
+    return std::exchange(failure_, 0);
+}
+
+device::Result Copies::finish() {
+    for (;;) {
+        bool done = false;
+        const device::Result result = query(done);
+        if (done)
+            return result;
+        request::progress();
+        std::this_thread::yield();  // where cores are scarce somebody else has work to do
+    }
+}
+
+std::string Copies::describe(device::Result result) {
     if (result == kTimeout)
         return "not finished when SWITCHYARD_TIMEOUT had passed: the program's own work on the device may hang";
     return device::describe(result);

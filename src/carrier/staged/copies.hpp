@@ -1,8 +1,9 @@
-// Copies between device and host for one call: queued on a lane a context, waited for together. Used by carrier/staged/
-// alone.
+// Copies between device and host for one call: queued on a lane a context, waited for or asked about together. Used by
+// carrier/staged/ alone.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,7 @@ enum class Direction : std::uint8_t { kToHost, kToDevice };
 struct HostSide {
     std::byte* address;
     MPI_Aint stride;
-    bool pageable;  // the driver copies such memory within the call: large copies are cut, with MPI's progress in
-                    // between
+    bool pageable;  // the driver copies such memory within the call: large copies are cut
 };
 
 // Copies what is in host memory on the program's side too.
@@ -30,33 +30,60 @@ device::Result queue_copy(device::Lane& lane, Direction direction, const Sheet& 
 
 class Copies {
   public:
-    Copies();
+    // What the program has queued on the devices comes first, as SWITCHYARD_SYNC says, or has been waited for already.
+    enum class After : std::uint8_t { kProgram, kNothing };
+
+    explicit Copies(After after) : after_(after) {}
     ~Copies();  // waits for what is queued: nobody's memory is in use any more, unless abandoned()
     Copies(const Copies&) = delete;
     Copies& operator=(const Copies&) = delete;
 
-    // Data that is in host memory on the program's side too is copied at once.
+    // Data that is in host memory on the program's side too is copied at once, pageable memory when all else is done.
     device::Result queue(Direction direction, const Sheet& sheet, const Place& place, const HostSide& host);
 
-    // Waits, with MPI's progress, until all that is queued is done.
+    // Nothing to copy here yet: what the program has queued is part of what is waited for.
+    device::Result await_program(const Place& place);
+
+    // `done` when nothing is under way any more, with success or without; until then 0. Never blocks, allocates
+    // nothing.
+    device::Result query(bool& done);
+
+    // Waits for that, with MPI's progress.
     device::Result finish();
 
     // SWITCHYARD_TIMEOUT has passed with copies under way: the memory that they use must stay.
     bool abandoned() const { return abandoned_; }
 
     std::size_t bytes() const { return bytes_; }  // between device and host, in both directions
-    std::string describe(device::Result result) const;
+    static std::string describe(device::Result result);
 
   private:
-    device::Lane* lane_of(const Place& place, device::Result& result);
-    device::Result wait_for(device::Lane& lane);
+    struct Stream {
+        device::Lane lane;
+        bool busy = false, marked = false;
+    };
+    struct Pageable {
+        std::size_t stream;
+        Direction direction;
+        Sheet sheet;
+        HostSide host;
+    };
 
-    std::vector<device::Lane> lanes_;
+    Stream* stream_of(const Place& place, device::Result& result);
+    void use(Stream& stream);
+    void look(Stream& stream);
+    void copy_some_pageable();
+    device::Result abandon();
+
+    const After after_;
+    std::vector<Stream> streams_;
+    std::vector<Pageable> pageable_;
+    std::size_t next_ = 0, row_ = 0, in_row_ = 0;  // how far pageable_ has been copied
     std::size_t bytes_ = 0;
-    std::size_t uncounted_ = 0;  // bytes of pageable memory copied since MPI last had a turn
+    device::Result failure_ = 0;  // the first since all was done
     bool queued_ = false;
     bool abandoned_ = false;
-    request::Deadline deadline_;
+    std::optional<request::Deadline> deadline_;  // of what is queued
 };
 
 }  // namespace swy::carrier::staged

@@ -64,11 +64,6 @@ bool nobody_there(const Call& call, const Operand& operand) {
         case CallId::kRsend:
         case CallId::kBsend:
         case CallId::kRecv:
-        case CallId::kIsend:
-        case CallId::kIssend:
-        case CallId::kIrsend:
-        case CallId::kIbsend:
-        case CallId::kIrecv:
             return true;
         case CallId::kSendrecv:
             return operand.access == Access::kIn;
@@ -213,7 +208,9 @@ bool needs_group(const Call& call, const Operand& operand) {
 
 }  // namespace
 
-Data data_of(const Call& call, const Operand& operand) {
+Data data_of(const Call& given, const Operand& operand) {
+    Call call = given;
+    call.id = blocking_form(given.id);  // what does not block yet, or has large counts, reads and writes the same
     Data data;
     if (operand.address == MPI_IN_PLACE || operand.shape == Shape::kAddress || nobody_there(call, operand))
         return data;

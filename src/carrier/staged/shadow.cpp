@@ -73,6 +73,17 @@ class Copier final : public Visitor {
     const Direction direction_;
 };
 
+class Awaiter final : public Visitor {
+  public:
+    explicit Awaiter(Copies& copies) : copies_(copies) {}
+    device::Result visit(const Segment&, const Sheet&, const Place& place) override {
+        return copies_.await_program(place);
+    }
+
+  private:
+    Copies& copies_;
+};
+
 }  // namespace
 
 Memory::~Memory() {
@@ -207,6 +218,11 @@ HostSide Shadow::host_side(const Segment& segment, const Sheet& sheet) const {
 device::Result Shadow::copy_in(Places& places, Copies& copies) const {
     Copier copier(*this, copies, Direction::kToHost);
     return walk(data_.reads, operand_.address, places, copier);
+}
+
+device::Result Shadow::await_program(Places& places, Copies& copies) const {
+    Awaiter awaiter(copies);
+    return walk(data_.writes, operand_.address, places, awaiter);
 }
 
 device::Result Shadow::copy_out(Places& places, Copies& copies) const {

@@ -23,7 +23,7 @@ class Memory {
     // `used` of the `bytes` will be touched. False when there is no memory.
     bool acquire(device::Context context, std::size_t bytes, std::size_t used);
     std::byte* data() const { return data_; }
-    bool pageable() const { return mapped_ != 0; }
+    bool pageable() const { return mapped_ != 0 || !pinned_.page_locked(); }
 
   private:
     device::Pinned pinned_;
@@ -54,6 +54,7 @@ class Shadow {
     Operand substitute() const;
 
     device::Result copy_in(Places& places, Copies& copies) const;
+    device::Result await_program(Places& places, Copies& copies) const;  // where copy_out will write
     device::Result copy_out(Places& places, Copies& copies) const;
     bool kept() const { return data_.kept; }
     std::size_t bytes() const { return survey_.bytes; }

@@ -1,8 +1,9 @@
-// The staged carrier: device operands are replaced by host memory around the real MPI call. Takes every blocking call
-// whose buffers are described by operands; decides nothing, agrees nothing, works on one rank alone.
+// The staged carrier: device operands are replaced by host memory around the real MPI call. Takes every call whose
+// buffers are described by operands; decides nothing, agrees nothing, works on one rank alone.
 #pragma once
 
 #include "route/call.hpp"
+#include "route/reason.hpp"
 
 namespace swy::carrier::staged {
 
@@ -12,6 +13,13 @@ namespace swy::carrier::staged {
 // the CUDA error). `bytes` (may be null) receives how many bytes were copied between device and host in both
 // directions.
 int run(const Call& call, Real real, std::size_t* bytes = nullptr);
+
+// A call that leaves a request in *call.request, and has device operands: copies what MPI may read from device to host,
+// makes the real call with the copies, and leaves a request of ours, which is done when the results are on the device.
+// A persistent call's copies are made at each start, its real call once. Where the engine runs, and not under its lock.
+// What MPI says of the real request, when it fails, is raised by the completion call. `reason` and `bytes` are for the
+// report. Throws std::bad_alloc.
+int begin(const Call& call, Real real, Reason reason, std::size_t bytes);
 
 // Does `operand`, one of the call's, have data on a device here? False where MPI ignores the operand on this rank
 // (MPI_IN_PLACE, not significant, no elements, MPI_PROC_NULL). The router asks this for every operand that is not

@@ -3,7 +3,7 @@ check_PROGRAMS += tests/mpi/staged/differential
 tests_mpi_staged_differential_SOURCES = tests/mpi/staged/buffers.cpp tests/mpi/staged/buffers.hpp \
     tests/mpi/staged/differential.cpp tests/mpi/staged/messages.cpp tests/mpi/staged/movement.cpp \
     tests/mpi/staged/neighbourhoods.cpp tests/mpi/staged/reductions.cpp tests/mpi/staged/round.hpp \
-    tests/mpi/staged/views.cpp tests/mpi/staged/views.hpp tests/mpi/gpu.hpp
+    tests/mpi/staged/views.cpp tests/mpi/staged/views.hpp tests/mpi/gpu.hpp tests/collective_forms.hpp
 tests_mpi_staged_differential_LDADD = $(MPI_TEST_LIBS)
 TESTS += tests/mpi/staged/differential
 

@@ -1,6 +1,7 @@
 // Collective data movement.
 #include <numeric>
 
+#include "../../collective_forms.hpp"
 #include "round.hpp"
 
 namespace staged_test {
@@ -37,7 +38,7 @@ void bcast(Round& round) {
     const View view = make_view(round.own, ints, kSent);
     Buffer buffer(round.own, {{&view, 0, count}});
     round.call = "Bcast";
-    round.twice([&](Side side) { return MPI_Bcast(buffer.at(side), count, view.type, root.argument, round.comm); });
+    round.twice([&](Side side) { return forms::Bcast(buffer.at(side), count, view.type, root.argument, round.comm); });
     round.expect_same(buffer, "the");
 }
 
@@ -65,10 +66,10 @@ void gather(Round& round, bool scatter, bool vector) {
         void* there = many.at(side);
         const int *c = blocks.counts.data(), *d = blocks.displs.data();
         if (scatter)
-            return vector ? MPI_Scatterv(there, c, d, all.type, here, mine, one.type, root.argument, round.comm)
-                          : MPI_Scatter(there, even, all.type, here, mine, one.type, root.argument, round.comm);
-        return vector ? MPI_Gatherv(here, mine, one.type, there, c, d, all.type, root.argument, round.comm)
-                      : MPI_Gather(here, mine, one.type, there, even, all.type, root.argument, round.comm);
+            return vector ? forms::Scatterv(there, c, d, all.type, here, mine, one.type, root.argument, round.comm)
+                          : forms::Scatter(there, even, all.type, here, mine, one.type, root.argument, round.comm);
+        return vector ? forms::Gatherv(here, mine, one.type, there, c, d, all.type, root.argument, round.comm)
+                      : forms::Gather(here, mine, one.type, there, even, all.type, root.argument, round.comm);
     });
     round.expect_same(single, "own");
     round.expect_same(many, "root's");
@@ -95,9 +96,9 @@ void allgather(Round& round, bool vector) {
                  (round.inter ? " between groups" : "");
     round.twice([&](Side side) {
         const void* here = in_place ? MPI_IN_PLACE : send.at(side);
-        return vector ? MPI_Allgatherv(here, mine, one.type, recv.at(side), blocks.counts.data(), blocks.displs.data(),
-                                       all.type, round.comm)
-                      : MPI_Allgather(here, mine, one.type, recv.at(side), even, all.type, round.comm);
+        return vector ? forms::Allgatherv(here, mine, one.type, recv.at(side), blocks.counts.data(),
+                                          blocks.displs.data(), all.type, round.comm)
+                      : forms::Allgather(here, mine, one.type, recv.at(side), even, all.type, round.comm);
     });
     round.expect_untouched(send, "send");
     round.expect_same(recv, "receive");
@@ -134,9 +135,9 @@ void alltoall(Round& round, bool vector) {
                  (round.inter ? " between groups" : "");
     round.twice([&](Side side) {
         const void* here = in_place ? MPI_IN_PLACE : send.at(side);
-        return vector ? MPI_Alltoallv(here, to.counts.data(), to.displs.data(), sent.type, recv.at(side),
-                                      from.counts.data(), from.displs.data(), received.type, round.comm)
-                      : MPI_Alltoall(here, even, sent.type, recv.at(side), even, received.type, round.comm);
+        return vector ? forms::Alltoallv(here, to.counts.data(), to.displs.data(), sent.type, recv.at(side),
+                                         from.counts.data(), from.displs.data(), received.type, round.comm)
+                      : forms::Alltoall(here, even, sent.type, recv.at(side), even, received.type, round.comm);
     });
     round.expect_untouched(send, "send");
     round.expect_same(recv, "receive");
@@ -185,8 +186,8 @@ void alltoallw(Round& round) {
     Buffer send(round.own, to.segments()), recv(round.own, from.segments());
     round.call = std::string("Alltoallw") + (round.inter ? " between groups" : "");
     round.twice([&](Side side) {
-        return MPI_Alltoallw(send.at(side), to.counts.data(), to.offsets.data(), to.types.data(), recv.at(side),
-                             from.counts.data(), from.offsets.data(), from.types.data(), round.comm);
+        return forms::Alltoallw(send.at(side), to.counts.data(), to.offsets.data(), to.types.data(), recv.at(side),
+                                from.counts.data(), from.offsets.data(), from.types.data(), round.comm);
     });
     round.expect_untouched(send, "send");
     round.expect_same(recv, "receive");

@@ -1,4 +1,5 @@
 // Neighbourhood collectives on Cartesian grids (open and closed), graphs and distributed graphs.
+#include "../../collective_forms.hpp"
 #include "round.hpp"
 
 namespace staged_test {
@@ -99,15 +100,15 @@ void one_neighbourhood(Round& round) {
         const void* s = send.at(side);
         void* r = recv.at(side);
         if (gathers)
-            return vector ? MPI_Neighbor_allgatherv(s, one, sent.type, r, from.counts.data(), from.displs.data(),
-                                                    received.type, comm)
-                          : MPI_Neighbor_allgather(s, one, sent.type, r, even, received.type, comm);
+            return vector ? forms::Neighbor_allgatherv(s, one, sent.type, r, from.counts.data(), from.displs.data(),
+                                                       received.type, comm)
+                          : forms::Neighbor_allgather(s, one, sent.type, r, even, received.type, comm);
         if (typed)
-            return MPI_Neighbor_alltoallw(s, to.counts.data(), out_at.data(), out_types.data(), r, from.counts.data(),
-                                          in_at.data(), in_types.data(), comm);
-        return vector ? MPI_Neighbor_alltoallv(s, to.counts.data(), to.displs.data(), sent.type, r, from.counts.data(),
-                                               from.displs.data(), received.type, comm)
-                      : MPI_Neighbor_alltoall(s, even, sent.type, r, even, received.type, comm);
+            return forms::Neighbor_alltoallw(s, to.counts.data(), out_at.data(), out_types.data(), r,
+                                             from.counts.data(), in_at.data(), in_types.data(), comm);
+        return vector ? forms::Neighbor_alltoallv(s, to.counts.data(), to.displs.data(), sent.type, r,
+                                                  from.counts.data(), from.displs.data(), received.type, comm)
+                      : forms::Neighbor_alltoall(s, even, sent.type, r, even, received.type, comm);
     });
     round.expect_untouched(send, "send");
     round.expect_same(recv, "receive");

@@ -2,6 +2,7 @@
 // matrices.
 #include <numeric>
 
+#include "../../collective_forms.hpp"
 #include "round.hpp"
 
 namespace staged_test {
@@ -80,17 +81,17 @@ void one_reduction(Round& round) {
         void* to = recv.at(side);
         switch (which) {
             case kReduce:
-                return MPI_Reduce(from, to, count, view.type, op, root_argument, round.comm);
+                return forms::Reduce(from, to, count, view.type, op, root_argument, round.comm);
             case kAllreduce:
-                return MPI_Allreduce(from, to, count, view.type, op, round.comm);
+                return forms::Allreduce(from, to, count, view.type, op, round.comm);
             case kReduceScatter:
-                return MPI_Reduce_scatter(from, to, counts.data(), view.type, op, round.comm);
+                return forms::Reduce_scatter(from, to, counts.data(), view.type, op, round.comm);
             case kReduceScatterBlock:
-                return MPI_Reduce_scatter_block(from, to, block, view.type, op, round.comm);
+                return forms::Reduce_scatter_block(from, to, block, view.type, op, round.comm);
             case kScan:
-                return MPI_Scan(from, to, count, view.type, op, round.comm);
+                return forms::Scan(from, to, count, view.type, op, round.comm);
             case kExscan:
-                return MPI_Exscan(from, to, count, view.type, op, round.comm);
+                return forms::Exscan(from, to, count, view.type, op, round.comm);
             default:
                 return MPI_Reduce_local(from, to, count, view.type, op);
         }

@@ -1,0 +1,200 @@
+// Calls on device memory that leave a request: the real call on host memory is made in its place among the calls of the
+// communicator or file, as ranks without device memory make it, and what the request stands for is done when the result
+// has been copied to the device. What the host memory holds, the real call's types and displacements among it, stays
+// until then.
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "carrier/staged/staged.hpp"
+#include "carrier/staged/staging.hpp"
+#include "error/error.hpp"
+#include "p2p/ledger.hpp"
+#include "real.hpp"
+#include "request/engine.hpp"
+#include "request/handle.hpp"
+#include "route/depth.hpp"
+
+namespace swy::carrier::staged {
+namespace {
+
+bool persistent(CallId call) {
+    return name(plain(call)).ends_with("_init");
+}
+
+// What the real request works with, and the request. Of a persistent call it stays from its making to its freeing.
+struct Standing {
+    Standing(const Call& call, Reason why, std::size_t payload)
+        : id(call.id), owner(call.owner), reason(why), bytes(payload), staging(std::make_unique<Staging>(call.id)) {}
+
+    ~Standing() {
+        if (active)
+            staging.release();  // NOLINT(bugprone-unused-return-value): MPI still works on it
+        int down = 0;
+        real::Finalized(&down);
+        if (!down)
+            drop();
+    }
+    Standing(const Standing&) = delete;
+    Standing& operator=(const Standing&) = delete;
+
+    void drop() {
+        if (request != MPI_REQUEST_NULL)
+            real::Request_free(&request);
+    }
+
+    const CallId id;
+    const Owner owner;
+    const Reason reason;
+    const std::size_t bytes;
+    std::unique_ptr<Staging> staging;
+    MPI_Request request = MPI_REQUEST_NULL;
+    bool active = false;
+};
+
+// From the real call or start to the end of the copy back.
+class Staged final : public request::Operation {
+  public:
+    explicit Staged(std::shared_ptr<Standing> standing)
+        : Operation(standing->id, standing->owner), standing_(std::move(standing)) {
+        ledger_.route(Carrier::kStaged, standing_->reason);
+    }
+
+    bool step() override { return copying_ ? copied() : ended() && copied(); }
+
+  private:
+    // Is MPI done?
+    bool ended() {
+        if (!request::may_ask())
+            return false;
+        int left = 0;
+        MPI_Status status;
+        status.MPI_ERROR = MPI_SUCCESS;
+        const int rc = real::Request_get_status(standing_->request, &left, &status);
+        if (rc == MPI_SUCCESS && !left)
+            return false;
+        const int error = rc != MPI_SUCCESS ? rc : status.MPI_ERROR;
+        if (error == MPI_SUCCESS)
+            read(status);
+        else
+            describe(error);
+        settle(error == MPI_SUCCESS);
+        begin_copy_out(error == MPI_SUCCESS);
+        return true;
+    }
+
+    // A persistent request is inactive after this, when it has not failed.
+    void settle(bool success) {
+        standing_->active = false;
+        if (success && persistent(call()))
+            real::Wait(&standing_->request, MPI_STATUS_IGNORE);  // which returns at once
+        else
+            standing_->drop();
+    }
+
+    void read(const MPI_Status& status) {
+        MPI_Count bytes = 0;
+        outcome_.source = status.MPI_SOURCE;
+        outcome_.tag = status.MPI_TAG;
+        if (real::Get_elements_x(&status, MPI_BYTE, &bytes) == MPI_SUCCESS && bytes > 0)
+            outcome_.bytes = static_cast<std::size_t>(bytes);
+    }
+
+    void describe(int error) {
+        std::array<char, MPI_MAX_ERROR_STRING> text{};
+        int length = 0;
+        outcome_.mpi_class = MPI_ERR_OTHER;
+        real::Error_class(error, &outcome_.mpi_class);
+        real::Error_string(error, text.data(), &length);
+        outcome_.text = fmt::format("{}: {}", name(call()), text.data());
+    }
+
+    void begin_copy_out(bool all) {
+        copying_ = true;
+        try {
+            note(standing_->staging->begin_copy_out(all));
+        } catch (const std::bad_alloc&) {
+            note({MPI_ERR_NO_MEM, fmt::format("{}: no host memory to stage device memory with", name(call()))});
+        }
+    }
+
+    bool copied() {
+        bool done = false;
+        note(standing_->staging->query(done));
+        if (!done)
+            return false;
+        if (outcome_.mpi_class == MPI_SUCCESS)
+            ledger_.close(call(), standing_->bytes);
+        finish(std::move(outcome_));
+        return true;
+    }
+
+    void note(const Failure& failure) {
+        if (!failure || outcome_.mpi_class != MPI_SUCCESS)
+            return;
+        outcome_.mpi_class = failure.mpi_class;
+        outcome_.text = failure.text;
+    }
+
+    const std::shared_ptr<Standing> standing_;
+    request::Outcome outcome_;
+    p2p::Ledger ledger_;
+    bool copying_ = false;
+};
+
+void begun(const std::shared_ptr<Standing>& standing, const std::shared_ptr<Staged>& operation) {
+    standing->active = true;
+    const request::Hold hold;
+    request::add(operation);
+}
+
+int raise(const Standing& standing, const Failure& failure) {
+    return error::raise(standing.owner, failure.mpi_class, failure.text);
+}
+
+std::shared_ptr<request::Operation> start(const std::shared_ptr<Standing>& standing, int& code) {
+    const route::Inside guard;
+    if (standing->request == MPI_REQUEST_NULL) {
+        code = raise(*standing, {MPI_ERR_REQUEST, fmt::format("MPI_Start: a request of {} has failed before and cannot "
+                                                              "be used again",
+                                                              name(standing->id))});
+        return nullptr;
+    }
+    auto operation = std::make_shared<Staged>(standing);
+    if (const Failure failure = standing->staging->copy_in(Staging::Back::kLater)) {
+        code = raise(*standing, failure);
+        return nullptr;
+    }
+    if (code = real::Start(&standing->request); code != MPI_SUCCESS)
+        return nullptr;
+    begun(standing, operation);
+    return operation;
+}
+
+}  // namespace
+
+int begin(const Call& call, Real real, Reason reason, std::size_t bytes) {
+    auto standing = std::make_shared<Standing>(call, reason, bytes);
+    if (const Failure failure = standing->staging->prepare(call))
+        return raise(*standing, failure);
+    const bool starts_later = persistent(call.id);
+    std::shared_ptr<Staged> operation;
+    if (!starts_later) {
+        operation = std::make_shared<Staged>(standing);
+        if (const Failure failure = standing->staging->copy_in(Staging::Back::kLater))
+            return raise(*standing, failure);
+    }
+    if (const int rc = real(standing->staging->operands()); rc != MPI_SUCCESS)
+        return rc;
+    standing->request = std::exchange(*call.request, MPI_REQUEST_NULL);
+    if (starts_later)
+        return request::hand_out_persistent(
+            call.id, call.owner.comm, [standing](int& code) { return start(standing, code); }, call.request);
+    begun(standing, operation);
+    return request::hand_out(std::move(operation), call.request);
+}
+
+}  // namespace swy::carrier::staged
