@@ -128,6 +128,8 @@ class Staged final : public request::Operation {
             return false;
         if (outcome_.mpi_class == MPI_SUCCESS)
             ledger_.close(call(), standing_->bytes);
+        if (!persistent(call()))
+            standing_->staging.reset();  // the program may keep the request for long
         finish(std::move(outcome_));
         return true;
     }

@@ -19,42 +19,14 @@
 
 namespace {
 
+using staged_test::Communicator;
 using staged_test::Dice;
 using staged_test::Round;
-
-struct Communicator {
-    MPI_Comm comm;
-    bool first_group;
-};
-
-// The world, the world backwards, its halves, and one between the halves.
-std::vector<Communicator> communicators(int rank, int size) {
-    MPI_Comm backwards, half, between;
-    MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &backwards);
-    MPI_Comm_split(MPI_COMM_WORLD, rank < size / 2 ? 0 : 1, rank, &half);
-    std::vector<Communicator> all{{MPI_COMM_WORLD, true}, {MPI_COMM_WORLD, true}, {backwards, true}, {half, true}};
-    if (size > 1) {
-        MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank < size / 2 ? size / 2 : 0, 1, &between);
-        all.push_back({between, rank < size / 2});
-    }
-    for (const Communicator& communicator : all)
-        MPI_Comm_set_errhandler(communicator.comm, MPI_ERRORS_RETURN);
-    return all;
-}
 
 int run_one(unsigned seed, const std::vector<Communicator>& all, int world_rank) {
     Dice common(seed), own(seed * 7919u + static_cast<unsigned>(world_rank) + 1);
     const Communicator& chosen = all[static_cast<std::size_t>(common.below(static_cast<int>(all.size())))];
-    Round round(common, own, chosen.comm);
-    int inter = 0;
-    MPI_Comm_test_inter(chosen.comm, &inter);
-    MPI_Comm_rank(chosen.comm, &round.rank);
-    MPI_Comm_size(chosen.comm, &round.size);
-    round.others = round.size;
-    round.inter = inter != 0;
-    round.first_group = chosen.first_group;
-    if (round.inter)
-        MPI_Comm_remote_size(chosen.comm, &round.others);
+    Round round = round_on(chosen, common, own);
     switch (common.below(round.inter ? 3 : 9)) {
         case 0:
             one_rooted(round);
@@ -98,7 +70,7 @@ int main(int argc, char** argv) {
     MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
     if (rank == 0)
         std::printf("%d rounds from seed %u; one alone: %s 1 SEED\n", rounds, seed, argv[0]);
-    const std::vector<Communicator> all = communicators(rank, size);
+    std::vector<Communicator> all = staged_test::communicators(rank, size);
     int failed = 0;
     for (int i = 0; i < rounds && failed < 5; ++i) {
         int here = run_one(seed + static_cast<unsigned>(i), all, rank), anywhere = 0;
@@ -107,10 +79,7 @@ int main(int argc, char** argv) {
             std::fprintf(stderr, "seed %u failed\n", seed + static_cast<unsigned>(i));
         failed += anywhere > 0;
     }
-    for (std::size_t i = 2; i < all.size(); ++i) {
-        MPI_Comm comm = all[i].comm;
-        MPI_Comm_free(&comm);
-    }
+    staged_test::release(all);
     MPI_Finalize();
     return failed > 0 ? 1 : 0;
 }

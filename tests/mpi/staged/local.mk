@@ -1,11 +1,14 @@
-# Every blocking call on memory of every kind against the same call on host memory.
-check_PROGRAMS += tests/mpi/staged/differential
-tests_mpi_staged_differential_SOURCES = tests/mpi/staged/buffers.cpp tests/mpi/staged/buffers.hpp \
-    tests/mpi/staged/differential.cpp tests/mpi/staged/messages.cpp tests/mpi/staged/movement.cpp \
-    tests/mpi/staged/neighbourhoods.cpp tests/mpi/staged/reductions.cpp tests/mpi/staged/round.hpp \
-    tests/mpi/staged/views.cpp tests/mpi/staged/views.hpp tests/mpi/gpu.hpp tests/collective_forms.hpp
+# Every call on memory of every kind against the same call on host memory.
+check_PROGRAMS += tests/mpi/staged/differential tests/mpi/staged/nonblocking
+staged_rounds = tests/mpi/staged/buffers.cpp tests/mpi/staged/buffers.hpp tests/mpi/staged/communicators.cpp \
+    tests/mpi/staged/messages.cpp tests/mpi/staged/movement.cpp tests/mpi/staged/neighbourhoods.cpp \
+    tests/mpi/staged/reductions.cpp tests/mpi/staged/round.hpp tests/mpi/staged/views.cpp tests/mpi/staged/views.hpp \
+    tests/mpi/gpu.hpp tests/collective_forms.hpp
+tests_mpi_staged_differential_SOURCES = tests/mpi/staged/differential.cpp $(staged_rounds)
+tests_mpi_staged_nonblocking_SOURCES = tests/mpi/staged/nonblocking.cpp $(staged_rounds)
+tests_mpi_staged_nonblocking_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_staged_differential_LDADD = $(MPI_TEST_LIBS)
-TESTS += tests/mpi/staged/differential
+TESTS += tests/mpi/staged/differential tests/mpi/staged/nonblocking
 
 # Failures of the driver, and operands beyond the page-locked pool.
 check_PROGRAMS += tests/mpi/staged/failures tests/mpi/staged/large

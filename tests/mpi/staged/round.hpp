@@ -12,6 +12,9 @@
 
 namespace staged_test {
 
+// Which of the two calls is being made.
+inline Side current_side = kReference;
+
 struct Round {
     Round(Dice& shared, Dice& mine, MPI_Comm on) : common(shared), own(mine), comm(on) {}
 
@@ -47,6 +50,7 @@ struct Round {
         int classes[2];
         char text[2][MPI_MAX_ERROR_STRING];
         for (Side side : {kReference, kTested}) {
+            current_side = side;
             const int code = make(side);
             int length = 0;
             MPI_Error_class(code, &classes[side]);
@@ -70,6 +74,16 @@ struct Round {
         return common.one_in(7) ? 0 : common.one_in(12) ? 600 + common.below(3000) : 1 + common.below(30);
     }
 };
+
+struct Communicator {
+    MPI_Comm comm;
+    bool first_group;
+};
+
+// The world, the world backwards, its halves, and one between the halves; errors are returned.
+std::vector<Communicator> communicators(int rank, int size);
+void release(std::vector<Communicator>& all);
+Round round_on(const Communicator& chosen, Dice& common, Dice& own);
 
 // Blocks of elements in a vector's form: slots in any order, with gaps between them.
 struct Blocks {
