@@ -266,6 +266,8 @@ std::vector<Case> cases_of(std::string_view group) {
 // A new row of the table without a test is a failure.
 void check_completeness() {
     std::set<std::string_view> tested(std::begin(kUnread), std::end(kUnread));
+    // Their messages have many calls each: tests/mpi/p2p/partitioned makes them.
+    tested.insert({"MPI_Psend_init", "MPI_Precv_init"});
     static std::vector<Case> all;
     for (const char* group : {"send_receive", "collective", "neighborhood", "pack", "file"})
         for (const Case& test : cases_of(group))
