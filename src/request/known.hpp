@@ -11,7 +11,7 @@ namespace swy::request {
 
 class Handle : public Completion {
   public:
-    // What the request stands for now; null for an inactive persistent one.
+    // The operation that the request stands for; null for an inactive persistent one.
     const std::shared_ptr<Operation>& operation() const { return operation_; }
 
     virtual bool persistent() const = 0;

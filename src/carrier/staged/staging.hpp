@@ -36,7 +36,7 @@ class Staging {
     const Operand* operands() const { return operands_.data(); }
 
     // To host memory, with MPI's progress. The copy back may come later than in this call: then the program's work that
-    // is queued where it will write is waited for now, and never again.
+    // is queued where it will write is waited for here, and not again before the copy.
     enum class Back : std::uint8_t { kInThisCall, kLater };
     Failure copy_in(Back back);
 
