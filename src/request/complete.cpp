@@ -31,16 +31,23 @@ class OneStatus {
 class Statuses {
   public:
     Statuses(MPI_Status* wanted, int count) : seen_(wanted) {
-        if (wanted == MPI_STATUSES_IGNORE) {
-            own_.resize(static_cast<std::size_t>(std::max(count, 0)));
-            seen_ = own_.data();
+        if (wanted != MPI_STATUSES_IGNORE)
+            return;
+        seen_ = few_;
+        if (count > kFew) {
+            many_.resize(static_cast<std::size_t>(count));
+            seen_ = many_.data();
         }
     }
+    Statuses(const Statuses&) = delete;
+    Statuses& operator=(const Statuses&) = delete;
     operator MPI_Status*() const { return seen_; }
     std::span<MPI_Status> first(int count) const { return {seen_, static_cast<std::size_t>(std::max(count, 0))}; }
 
   private:
-    std::vector<MPI_Status> own_;
+    static constexpr int kFew = 16;
+    MPI_Status few_[kFew];
+    std::vector<MPI_Status> many_;
     MPI_Status* seen_;
 };
 
@@ -53,12 +60,13 @@ int inside(int (*function)(P...), A... arguments) {
 }  // namespace
 
 int wait(MPI_Request* request, MPI_Status* status) {
-    Completing completing(request, 1);
-    if (completing.none())
+    const Found found = request != nullptr ? find(*request) : Found{};
+    if (!counts(found))
         return inside(real::Wait, request, status);
+    const Known known(0, found);
     const OneStatus seen(status);
     const int code = inside(real::Wait, request, static_cast<MPI_Status*>(seen));
-    return completing.one(0, code, *seen);
+    return complete_one(known, *request, code, *seen);
 }
 
 int waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
@@ -91,13 +99,14 @@ int waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
-    Completing completing(request, 1);
-    if (completing.none() || flag == nullptr)
+    const Found found = request != nullptr ? find(*request) : Found{};
+    if (!counts(found) || flag == nullptr)
         return inside(real::Test, request, flag, status);
+    const Known known(0, found);
     const OneStatus seen(status);
     *flag = 0;
     const int code = inside(real::Test, request, flag, static_cast<MPI_Status*>(seen));
-    return completing.one(*flag != 0 ? 0 : MPI_UNDEFINED, code, *seen);
+    return *flag != 0 ? complete_one(known, *request, code, *seen) : code;
 }
 
 int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
@@ -132,13 +141,14 @@ int testsome(int count, MPI_Request* requests, int* completed, int* indices, MPI
 }
 
 int get_status(MPI_Request request, int* flag, MPI_Status* status) {
-    const Completing completing(&request, 1);
-    if (completing.none() || flag == nullptr)
+    const Found found = find(request);
+    if (!counts(found) || flag == nullptr)
         return inside(real::Request_get_status, request, flag, status);
+    const Known known(0, found);
     const OneStatus seen(status);
     const int code = inside(real::Request_get_status, request, flag, static_cast<MPI_Status*>(seen));
     if (code == MPI_SUCCESS && *flag != 0)
-        completing.looked(*seen);
+        look_at(known, *seen);
     return code;
 }
 

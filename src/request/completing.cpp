@@ -14,6 +14,12 @@
 namespace swy::request {
 namespace {
 
+struct Failure {
+    int mpi_class = MPI_SUCCESS;
+    std::string text;
+    Owner owner;
+};
+
 int class_of(int code) {
     int mpi_class = code;
     if (code != MPI_SUCCESS)
@@ -21,28 +27,7 @@ int class_of(int code) {
     return mpi_class;
 }
 
-}  // namespace
-
-Completing::Completing(const MPI_Request* requests, int count) : requests_(requests) {
-    for (int i = 0; requests != nullptr && i < count; ++i) {
-        const Found found = find(requests[i]);
-        if (!found)
-            continue;
-        const Record& record = *found.record;
-        if (record.handle != nullptr)
-            known_.push_back({i, found, record.handle, {}});
-        else if (!record.persistent || record.started)  // an inactive one may have the status of its last message
-            known_.push_back({i, found, nullptr, record.receive});
-    }
-}
-
-Completing::Known* Completing::at(int index) {
-    const auto place = std::lower_bound(known_.begin(), known_.end(), index,
-                                        [](const Known& known, int wanted) { return known.index < wanted; });
-    return place != known_.end() && place->index == index ? &*place : nullptr;
-}
-
-Completing::Failure Completing::settle_ours(const Known& known, MPI_Status& status) {
+Failure settle_ours(const Known& known, MPI_Status& status) {
     Failure failure;
     const std::shared_ptr<Operation> operation = known.handle->operation();
     if (operation == nullptr || !operation->done()) {
@@ -58,7 +43,15 @@ Completing::Failure Completing::settle_ours(const Known& known, MPI_Status& stat
     return failure;
 }
 
-Completing::Failure Completing::settle(Known& known, int real_class, MPI_Status& status) const {
+// A watched receive has completed; its request is as the real call has left it.
+void end_watch(const Known& known, MPI_Request request) {
+    if (request == MPI_REQUEST_NULL)
+        leave(known.found);
+    else
+        known.found.record->started = false;
+}
+
+Failure settle(const Known& known, MPI_Request request, int real_class, MPI_Status& status) {
     if (known.handle != nullptr)
         return settle_ours(known, status);
     Failure failure;
@@ -72,26 +65,57 @@ Completing::Failure Completing::settle(Known& known, int real_class, MPI_Status&
                                    name(known.receive.call), status.MPI_SOURCE, status.MPI_TAG, known.receive.bytes),
                        Owner(known.receive.comm)};
     }
-    if (requests_[known.index] == MPI_REQUEST_NULL)
-        leave(known.found);
-    else
-        known.found.record->started = false;
+    end_watch(known, request);
     return failure;
 }
 
-int Completing::raise(const Failure& failure) {
+int raise(const Failure& failure) {
     const Owner& owner = failure.owner;
     // A communicator may be freed before what is under way on it is done; a file may not be closed.
     const bool lives = owner.kind == Owner::Kind::kFile || owner.comm == MPI_COMM_WORLD || comm::lives(owner.comm);
     return error::raise(lives ? owner : Owner(MPI_COMM_WORLD), failure.mpi_class, failure.text);
 }
 
+}  // namespace
+
+int complete_one(const Known& known, MPI_Request request, int code, MPI_Status& status) {
+    if (known.handle == nullptr && code == MPI_SUCCESS && !may_hold_envelope(status)) [[likely]] {
+        end_watch(known, request);
+        return code;
+    }
+    const Failure failure = settle(known, request, class_of(code), status);
+    return failure.mpi_class != MPI_SUCCESS && code == MPI_SUCCESS ? raise(failure) : code;
+}
+
+void look_at(const Known& known, MPI_Status& status) {
+    if (known.handle == nullptr)
+        return;
+    const std::shared_ptr<Operation> operation = known.handle->operation();
+    show(operation != nullptr && operation->done() ? operation->outcome() : Outcome{}, status);
+}
+
+Completing::Completing(const MPI_Request* requests, int count) : requests_(requests) {
+    for (int i = 0; requests != nullptr && i < count; ++i) {
+        const Found found = find(requests[i]);
+        if (!counts(found))
+            continue;
+        if (known_.empty())
+            known_.reserve(std::min(static_cast<std::size_t>(count - i), kUsual));
+        known_.emplace_back(i, found);
+    }
+}
+
+Known* Completing::at(int index) {
+    const auto place = std::lower_bound(known_.begin(), known_.end(), index,
+                                        [](const Known& known, int wanted) { return known.index < wanted; });
+    return place != known_.end() && place->index == index ? &*place : nullptr;
+}
+
 int Completing::one(int index, int code, MPI_Status& status) {
     Known* known = at(index);
     if (known == nullptr)
         return code;
-    const Failure failure = settle(*known, class_of(code), status);
-    return failure.mpi_class != MPI_SUCCESS && code == MPI_SUCCESS ? raise(failure) : code;
+    return complete_one(*known, requests_[index], code, status);
 }
 
 int Completing::several(int code, std::span<MPI_Status> statuses, const int* indices) {
@@ -116,7 +140,7 @@ int Completing::several(int code, std::span<MPI_Status> statuses, const int* ind
         const int real_class = in_status ? class_of(statuses[k].MPI_ERROR) : MPI_SUCCESS;
         if (known == nullptr || real_class == MPI_ERR_PENDING)
             continue;
-        Failure failure = settle(*known, real_class, statuses[k]);
+        Failure failure = settle(*known, requests_[known->index], real_class, statuses[k]);
         if (failure.mpi_class != MPI_SUCCESS)
             fail(k, std::move(failure));
     }
@@ -125,13 +149,6 @@ int Completing::several(int code, std::span<MPI_Status> statuses, const int* ind
     if (!in_status)  // else MPI has asked an error handler already
         statuses[first_at].MPI_ERROR = raise(first);
     return MPI_ERR_IN_STATUS;
-}
-
-void Completing::looked(MPI_Status& status) const {
-    if (!known_.empty() && known_.front().handle != nullptr) {
-        const std::shared_ptr<Operation> operation = known_.front().handle->operation();
-        show(operation != nullptr && operation->done() ? operation->outcome() : Outcome{}, status);
-    }
 }
 
 }  // namespace swy::request

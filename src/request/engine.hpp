@@ -33,12 +33,13 @@ bool held_here();  // does this thread hold the lock?
 // Steps `operation` from now on until it is done. Under the lock.
 void add(std::shared_ptr<Operation> operation);
 
-// Work that belongs to no single operation (incoming control messages, lanes in the making): stepped, while any
-// operation is alive or it says so itself, before the operations. Registered once, by start functions.
+// Work that belongs to no single operation (incoming control messages, lanes in the making, watched receives): stepped
+// before the operations; while there are none and the program has requests that are known, now and then. Registered
+// once, by start functions.
 using Service = bool (*)();  // does not block; true when something moved
 void add_service(Service service);
 
-// How many operations and other interests are alive; while 0, the engine costs MPI's progress one comparison.
+// How many operations and other interests are alive; while 0, the engine costs MPI's progress two comparisons.
 extern std::atomic<int> alive;
 
 // Waits until the operation is done, with MPI's progress. Not under the lock. Does not raise.

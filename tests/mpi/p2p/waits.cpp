@@ -1,0 +1,86 @@
+// Ways of waiting in which no operation of the library is on the program's mind, while a sender needs this process: its
+// call has to end all the same.
+// launch: -n 2 --gpus 2
+// launch: -n 2 --gpus 1 -x SWITCHYARD_NCCL=0
+// test-timeout: 60
+#include <mpi.h>
+
+#include <cstdio>
+#include <vector>
+
+#include "../gpu.hpp"
+
+namespace {
+
+constexpr int kBytes = 1 << 20;
+constexpr int kRounds = 20;
+
+int expect(bool right, const char* what) {
+    if (!right)
+        std::fprintf(stderr, "FAILED: %s\n", what);
+    return right ? 0 : 1;
+}
+
+// The receiver has found one large message, and asks again and again for another one, which is sent after a third.
+int asks_again(int rank, bool matched) {
+    const gpu::Memory found(gpu::Kind::kDevice, kBytes), awaited(gpu::Kind::kDevice, kBytes);
+    if (rank == 0) {
+        MPI_Request request;
+        MPI_Isend(found.at(0), kBytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &request);
+        MPI_Ssend(awaited.at(0), kBytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD);
+        MPI_Send(nullptr, 0, MPI_BYTE, 1, 3, MPI_COMM_WORLD);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        return 0;
+    }
+    MPI_Request request;
+    MPI_Status status;
+    MPI_Irecv(awaited.at(0), kBytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, &request);
+    MPI_Probe(0, 1, MPI_COMM_WORLD, &status);
+    int bytes = 0, there = 0;
+    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    MPI_Message message = MPI_MESSAGE_NULL;
+    while (!there)
+        if (matched)
+            MPI_Improbe(0, 3, MPI_COMM_WORLD, &there, &message, &status);
+        else
+            MPI_Iprobe(0, 3, MPI_COMM_WORLD, &there, &status);
+    if (matched)
+        MPI_Mrecv(nullptr, 0, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    else
+        MPI_Recv(nullptr, 0, MPI_BYTE, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Recv(found.at(0), kBytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return expect(bytes == kBytes, "the length that MPI_Probe says");
+}
+
+// The receive that a large message meets has room for an envelope, not for the message. The receiver waits for the next
+// message first, and for that the sender must get through.
+int completes_later(int rank) {
+    if (rank == 0) {
+        const gpu::Memory memory(gpu::Kind::kDevice, kBytes);
+        MPI_Ssend(memory.at(0), kBytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+        MPI_Send(nullptr, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD);
+        return 0;
+    }
+    std::vector<char> room(2000);
+    MPI_Request request;
+    MPI_Irecv(room.data(), static_cast<int>(room.size()), MPI_CHAR, 0, 1, MPI_COMM_WORLD, &request);
+    MPI_Recv(nullptr, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    int mpi_class = MPI_SUCCESS;
+    MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &mpi_class);
+    return expect(mpi_class == MPI_ERR_TRUNCATE, "MPI_ERR_TRUNCATE for a message that is too long");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int rank = 0, failures = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    gpu::Driver::get().use(rank % gpu::Driver::get().devices);
+    for (int round = 0; round < kRounds; ++round)
+        failures += asks_again(rank, round % 2 == 1) + completes_later(rank);
+    MPI_Finalize();
+    return failures == 0 ? 0 : 1;
+}
