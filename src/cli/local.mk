@@ -14,5 +14,5 @@ switchyard_SOURCES = \
     src/cli/run.cpp \
     src/route/reason.cpp src/route/reason.hpp \
     src/topology/version.cpp src/topology/version.hpp \
-    $(swy_settings_sources) $(swy_device_sources)
+    $(swy_settings_sources) $(swy_device_sources) $(swy_topology_sources)
 switchyard_LDADD = $(HWLOC_LIBS) -ldl

@@ -1,0 +1,135 @@
+#include "topology/choice.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "topology/assignment.hpp"
+#include "topology/distance.hpp"
+#include "topology/explain.hpp"
+#include "topology/neighbours.hpp"
+
+namespace swy::topology {
+
+namespace {
+
+int count(const auto& list) {
+    return static_cast<int>(list.size());
+}
+
+// The ranks that see a GPU, by their number in the node's table.
+std::vector<int> seeing(const NodeFacts& facts) {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < count(facts.ranks); ++rank)
+        if (!facts.ranks[static_cast<std::size_t>(rank)].visible.empty())
+            ranks.push_back(rank);
+    return ranks;
+}
+
+template <typename Cost>
+Problem problem_of(const NodeFacts& facts, const std::vector<int>& ranks, Cost cost) {
+    Problem problem{count(ranks), count(facts.gpus), {}};
+    problem.cost.assign(ranks.size() * facts.gpus.size(), kHidden);
+    for (std::size_t row = 0; row < ranks.size(); ++row)
+        for (const int gpu : facts.ranks[static_cast<std::size_t>(ranks[row])].visible)
+            problem.cost[row * facts.gpus.size() + static_cast<std::size_t>(gpu)] = cost(ranks[row], gpu);
+    return problem;
+}
+
+Neighbours neighbours_of(const NodeFacts& facts, const std::vector<int>& ranks) {
+    Neighbours neighbours;
+    neighbours.follows.resize(ranks.size());
+    for (std::size_t row = 1; row < ranks.size(); ++row)
+        neighbours.follows[row] = is_bound(facts, facts.ranks[static_cast<std::size_t>(ranks[row - 1])]) &&
+                                  is_bound(facts, facts.ranks[static_cast<std::size_t>(ranks[row])]);
+    if (facts.links.size() != facts.gpus.size() * facts.gpus.size())
+        return neighbours;
+    const auto fastest = facts.links.empty() ? 0 : *std::max_element(facts.links.begin(), facts.links.end());
+    for (const std::int64_t bandwidth : facts.links)
+        neighbours.slowness.push_back(fastest - std::max<std::int64_t>(bandwidth, 0));
+    return neighbours;
+}
+
+std::vector<Choice> choices_of(const NodeFacts& facts, const std::vector<int>& ranks, const std::vector<int>& gpus) {
+    std::vector<Choice> choices(facts.ranks.size());
+    for (std::size_t row = 0; row < ranks.size(); ++row) {
+        const RankFacts& rank = facts.ranks[static_cast<std::size_t>(ranks[row])];
+        Choice& choice = choices[static_cast<std::size_t>(ranks[row])];
+        choice.gpu = gpus[row];
+        choice.ordinal =
+            static_cast<int>(std::find(rank.visible.begin(), rank.visible.end(), gpus[row]) - rank.visible.begin());
+        choice.load = static_cast<int>(std::count(gpus.begin(), gpus.end(), gpus[row]));
+        choice.bound = is_bound(facts, rank);
+        choice.reach = distance(facts, rank, gpus[row]).reach;
+    }
+    return choices;
+}
+
+// Each GPU's place in a round over the NUMA nodes: the first GPU of each node, then the second of each.
+std::vector<int> places_in_turn(const NodeFacts& facts) {
+    std::map<int, int> seen;                 // by node
+    std::vector<std::pair<int, int>> turns;  // round, GPU
+    for (int gpu = 0; gpu < count(facts.gpus); ++gpu) {
+        const std::vector<int>& nodes = facts.gpus[static_cast<std::size_t>(gpu)].nodes;
+        turns.emplace_back(seen[nodes.empty() ? -1 : nodes.front()]++, gpu);
+    }
+    std::sort(turns.begin(), turns.end());
+    std::vector<int> places(turns.size());
+    for (std::size_t place = 0; place < turns.size(); ++place)
+        places[static_cast<std::size_t>(turns[place].second)] = static_cast<int>(place);
+    return places;
+}
+
+}  // namespace
+
+std::vector<Choice> choose(const NodeFacts& facts) {
+    const std::vector<int> ranks = seeing(facts);
+    const Problem problem = problem_of(facts, ranks, [&](int rank, int gpu) {
+        return distance(facts, facts.ranks[static_cast<std::size_t>(rank)], gpu).value;
+    });
+    const std::vector<int> gpus = assign_neighbours(problem, neighbours_of(facts, ranks), assign(problem));
+    std::vector<Choice> choices = choices_of(facts, ranks, gpus);
+    for (std::size_t rank = 0; rank < choices.size(); ++rank)
+        choices[rank].why = explain(facts, choices, rank);
+    return choices;
+}
+
+std::vector<Choice> choose_spread(const NodeFacts& facts) {
+    const std::vector<int> ranks = seeing(facts);
+    const std::vector<int> places = places_in_turn(facts);
+    const int all = count(facts.gpus);
+    const Problem problem = problem_of(facts, ranks, [&](int rank, int gpu) {
+        return (places[static_cast<std::size_t>(gpu)] - rank % all + all) % all;
+    });
+    std::vector<Choice> choices = choices_of(facts, ranks, assign(problem));
+    for (Choice& choice : choices)
+        choice.why = choice.gpu < 0 ? "it sees no GPU" : "dealt out over the NUMA nodes in turn";
+    return choices;
+}
+
+std::vector<std::vector<int>> share_out(const NodeFacts& facts, std::span<const Choice> choices) {
+    std::vector<std::vector<int>> shares(choices.size());
+    std::vector<bool> taken(facts.gpus.size());
+    for (std::size_t rank = 0; rank < choices.size(); ++rank)
+        if (choices[rank].gpu >= 0) {
+            shares[rank].push_back(choices[rank].gpu);
+            taken[static_cast<std::size_t>(choices[rank].gpu)] = true;
+        }
+    // The other way round: each GPU that is left takes a rank, with as few GPUs to a rank as can be.
+    std::vector<int> left;
+    for (int gpu = 0; gpu < count(facts.gpus); ++gpu)
+        if (!taken[static_cast<std::size_t>(gpu)])
+            left.push_back(gpu);
+    Problem problem{count(left), count(choices), {}};
+    for (const int gpu : left)
+        for (const RankFacts& rank : facts.ranks) {
+            const bool sees = std::find(rank.visible.begin(), rank.visible.end(), gpu) != rank.visible.end();
+            problem.cost.push_back(sees ? distance(facts, rank, gpu).value : kHidden);
+        }
+    const std::vector<int> takers = assign(problem);
+    for (std::size_t i = 0; i < left.size(); ++i)
+        if (takers[i] >= 0)
+            shares[static_cast<std::size_t>(takers[i])].push_back(left[i]);
+    return shares;
+}
+
+}  // namespace swy::topology

@@ -1,0 +1,62 @@
+// Which GPU for each rank of a node: a plain function from a table of facts to a table of choices, the same on every
+// rank that has the same facts. No hwloc, no CUDA, no MPI here: `switchyard topo`, `switchyard run` and the library
+// make the facts, tests write them down.
+//
+// The rule. What a rank may see is a hard filter. Then, in this order: the GPU with the most ranks has as few as can
+// be; as few pairs of ranks as can be share a GPU; the ranks are as near to their GPUs as can be, in sum; ranks that
+// follow each other are on GPUs with fast links. What is still equal goes by rank, then by the GPUs' order.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "topology/cpus.hpp"
+
+namespace swy::topology {
+
+// How far a rank's cores are from a GPU: the smallest part of the machine that holds the GPU and some of the cores.
+enum class Reach : std::uint8_t { kLocal, kCache, kNuma, kUnknown, kPackage, kMachine };
+
+struct GpuFacts {
+    // Of the GPU, its part of the machine by the PUs in it: what hwloc calls local, and the L3 caches, NUMA nodes and
+    // packages that overlap with it. Local ones empty: not known where the GPU is.
+    Cpus local, cache, numa, package;
+    std::vector<int> nodes;  // indices of the NUMA nodes in NodeFacts::nodes
+};
+
+struct RankFacts {
+    Cpus binding;              // empty: not bound
+    std::vector<int> visible;  // indices of GPUs, in the order in which the rank sees them
+};
+
+struct NodeFacts {
+    std::vector<GpuFacts> gpus;       // in PCI order; slices of one GPU follow each other
+    std::vector<RankFacts> ranks;     // of this node, in the order of their ranks
+    Cpus machine;                     // all PUs: a rank bound to all of them is not bound. May be empty
+    std::vector<Cpus> nodes;          // PUs of each NUMA node. May be empty
+    std::vector<int> latency;         // nodes x nodes, row by row, relative (10 is the node itself). May be empty
+    std::vector<std::int64_t> links;  // gpus x gpus, row by row: bandwidth of NVLink, 0 for none. May be empty
+};
+
+struct Choice {
+    int gpu = -1;      // index in NodeFacts::gpus; -1 when the rank sees none
+    int ordinal = -1;  // the same among those that the rank sees
+    int load = 0;      // ranks on this GPU, this one included
+    bool bound = false;
+    Reach reach = Reach::kUnknown;
+    std::string why;  // in a person's words
+};
+
+std::vector<Choice> choose(const NodeFacts& facts);
+
+// The same without the ranks' cores: rank after rank over the NUMA nodes in turn, so that GPUs that share a way to
+// memory and network are used together as late as can be.
+std::vector<Choice> choose_spread(const NodeFacts& facts);
+
+// All GPUs that each rank is to see when the node's are divided among its ranks, its choice first: with fewer ranks
+// than GPUs no GPU is left unused.
+std::vector<std::vector<int>> share_out(const NodeFacts& facts, std::span<const Choice> choices);
+
+}  // namespace swy::topology

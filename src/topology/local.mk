@@ -1,0 +1,12 @@
+# Which GPU, NUMA node and network device for which rank. Listed in variables of their own, since the switchyard command
+# compiles these files too (src/cli/local.mk).
+swy_topology_sources = \
+    src/topology/assignment.cpp src/topology/assignment.hpp \
+    src/topology/choice.cpp src/topology/choice.hpp \
+    src/topology/cpus.cpp src/topology/cpus.hpp \
+    src/topology/distance.cpp src/topology/distance.hpp \
+    src/topology/explain.cpp src/topology/explain.hpp \
+    src/topology/lists.cpp src/topology/lists.hpp \
+    src/topology/machine.cpp src/topology/machine.hpp \
+    src/topology/neighbours.cpp src/topology/neighbours.hpp
+libswy_la_SOURCES += $(swy_topology_sources)
