@@ -27,6 +27,27 @@ int MPIX_Switchyard_version(int* major, int* minor, int* patch);
  */
 int MPIX_Query_cuda_support(void);
 
+/* Floating-point numbers of 16 and 8 bits, in host and device memory: IEEE's half, bfloat16, and the two 8-bit formats
+ * of the OCP, e4m3 without infinities. They have MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX and MPIX_AVG. The handles are
+ * there from MPI_Init (or MPI_Session_init) to MPI_Finalize, as a predefined type's are, and are not the program's to
+ * free; they are no constants. Each is MPI_DATATYPE_NULL before and after. See MPIX_FLOAT16(3). */
+#define MPIX_FLOAT16 MPIX_Type_float16()
+#define MPIX_BFLOAT16 MPIX_Type_bfloat16()
+#define MPIX_FLOAT8_E4M3 MPIX_Type_float8_e4m3()
+#define MPIX_FLOAT8_E5M2 MPIX_Type_float8_e5m2()
+
+MPI_Datatype MPIX_Type_float16(void);
+MPI_Datatype MPIX_Type_bfloat16(void);
+MPI_Datatype MPIX_Type_float8_e4m3(void);
+MPI_Datatype MPIX_Type_float8_e5m2(void);
+
+/* The operator of reductions that gives the average: the sum, divided by the number of processes that contribute. On
+ * all integers, floating-point and complex numbers, those above included, in all forms of MPI_Reduce, MPI_Allreduce and
+ * MPI_Reduce_scatter(_block). See MPIX_AVG(3). */
+#define MPIX_AVG MPIX_Op_avg()
+
+MPI_Op MPIX_Op_avg(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include "call_ids.hpp"
+#include "datatype/extension.hpp"
 #include "p2p/plain.hpp"
 #include "real.hpp"
 #include "route/call.hpp"

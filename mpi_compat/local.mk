@@ -34,7 +34,7 @@ GENERATED_DOORS = \
     mpi_compat/doors_windows.cpp
 GENERATED = $(GENERATED_DOORS) mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
 
-libswitchyard_la_SOURCES += mpi_compat/completion.cpp mpi_compat/door.hpp mpi_compat/lifecycle.cpp \
+libswitchyard_la_SOURCES += mpi_compat/completion.cpp mpi_compat/door.hpp mpi_compat/extensions.cpp mpi_compat/lifecycle.cpp \
     mpi_compat/partitioned.cpp
 nodist_libswitchyard_la_SOURCES += $(GENERATED_DOORS)
 libswy_la_SOURCES += mpi_compat/resolve.cpp mpi_compat/resolve.hpp

@@ -1,5 +1,7 @@
 """The doors, a file a family: each describes its call and hands it to the router."""
 
+import re
+
 import write_matching
 from write_headers import WARNING, call_id, condition, fill, real_name
 
@@ -44,7 +46,7 @@ def door(row):
     passed = ", ".join(a.name for a in row.arguments)
     behind = fill(f"static __attribute__((noinline)) {row.result} open_{row.name}(", [a.declaration() for a in row.arguments], ") {", 4)
     return f"""{behind}
-{before(row, straight)}{operands(row)}{write_matching.description(row)}{fill("    const Call call{", call_fields(row), "};", 8)}
+{operator(row)}{before(row, straight)}{operands(row)}{write_matching.description(row)}{fill("    const Call call{", call_fields(row), "};", 8)}
 {write_matching.envelope(row)}    return route::take(call, [=]({'const Operand* use' if row.buffers else 'const Operand*'}) {{
 {fill(f"        return {real}", forwarded(row), ");", 12)}
     }});
@@ -63,11 +65,26 @@ def before(row, straight):
     return write_matching.host_path(row) if write_matching.looks_for_envelopes(row) else plain(row, straight)
 
 
+def operator(row):
+    """The operator that MPI gets: its own, but for types and an operator that it does not have."""
+    if not row.op():
+        return ""
+    may_average = "true" if averages(row) else "false"
+    return f"    const MPI_Op combine = datatype::operator_for({row.op().name}, {row.buffers[-1].type}, {may_average});\n"
+
+
+def averages(row):
+    return re.fullmatch("MPIX?_I?(all)?reduce(_scatter(_block)?)?(_init)?(_c)?", row.name, re.I) is not None
+
+
 def plain(row, straight):
     """The way past the router for buffers that are plainly host memory; nothing where displacements must be looked at."""
     if not row.buffers or any("_" in b.shape or b.shape == "address" or not buffer_type(b) for b in row.buffers):
         return ""
     tests = ["route::nobody_watches()"]
+    if row.op():
+        straight = straight.replace(f" {row.op().name},", " combine,").replace(f" {row.op().name})", " combine)")
+        tests += [f"!datatype::averages({row.op().name})"] if averages(row) else []
     tests += [f"route::on_host({b.name})" for b in row.buffers]
     types = list(dict.fromkeys(buffer_type(b) for b in row.buffers))
     # With several blocks the size of the communicator counts too, which is more than a look.
@@ -157,6 +174,8 @@ def forwarded(row):
             offsets = "MPI_Aint" in row.argument(buffer.displs).type
             replaced[buffer.displs] = f"use[{i}].{'offsets' if offsets else 'displs'}"
             replaced[buffer.type] = f"use[{i}].type{'s' if buffer.shape.endswith('_bytes') else ''}"
+    if row.op():
+        replaced[row.op().name] = "combine"
     if write_matching.sees_status(row):
         replaced["status"] = "seen"
     return [replaced.get(a.name, a.name) for a in row.arguments]

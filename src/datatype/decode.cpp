@@ -1,6 +1,7 @@
 #include "datatype/decode.hpp"
 
 #include "datatype/element.hpp"
+#include "datatype/extension.hpp"
 #include "real.hpp"
 
 namespace swy::datatype {
@@ -220,6 +221,10 @@ Layout decode(MPI_Datatype type) {
         layout.predefined = true;
         layout.element = size > 0 ? type : MPI_DATATYPE_NULL;
         pattern = named(type, static_cast<std::size_t>(size), layout.true_lb, layout.true_extent);
+    } else if (ElementOf ours; find_extension(type, ours)) {
+        layout.predefined = true;
+        layout.element = type;
+        pattern = Pattern::run(0, static_cast<std::size_t>(size));
     } else if (is_f90(contents.combiner)) {
         layout.predefined = true;
         layout.element = basic_of_f90(contents.combiner, static_cast<std::size_t>(size));

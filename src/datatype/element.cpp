@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "datatype/extension.hpp"
 #include "datatype/predefined.hpp"
 #include "real.hpp"
 
@@ -51,6 +52,8 @@ bool is_complex(Element element) {
 ElementOf element_of(MPI_Datatype type) {
     if (const Predefined* known = find_predefined(type))
         return known->element;
+    if (ElementOf ours; extensions_in_use.load(std::memory_order_relaxed) && find_extension(type, ours))
+        return ours;
     return of_f90(type);
 }
 
@@ -65,7 +68,7 @@ Operator operator_of(MPI_Op op) {
     for (const OperatorRow& row : table)
         if (row.op == op)
             return row.meaning;
-    return Operator::kUser;
+    return averages(op) ? Operator::kAvg : Operator::kUser;
 }
 
 bool defined(Operator op, Element element) {
@@ -74,6 +77,7 @@ bool defined(Operator op, Element element) {
             return true;
         case Operator::kSum:
         case Operator::kProd:
+        case Operator::kAvg:
             return is_integer(element) || is_float(element) || is_complex(element);
         case Operator::kMin:
         case Operator::kMax:
@@ -124,9 +128,9 @@ std::string_view name(Element element) {
 }
 
 std::string_view name(Operator op) {
-    static constexpr std::string_view kNames[] = {"user",   "sum",     "prod",  "min", "max",  "land",
-                                                  "lor",    "lxor",    "band",  "bor", "bxor", "minloc",
-                                                  "maxloc", "replace", "no_op", "null"};
+    static constexpr std::string_view kNames[] = {"user",   "sum",    "prod",    "min",   "max", "avg",
+                                                  "land",   "lor",    "lxor",    "band",  "bor", "bxor",
+                                                  "minloc", "maxloc", "replace", "no_op", "null"};
     static_assert(std::size(kNames) == static_cast<std::size_t>(Operator::kNull) + 1);
     const auto row = static_cast<std::size_t>(op);
     return row < std::size(kNames) ? kNames[row] : "user";

@@ -39,6 +39,7 @@ enum class Operator : std::uint8_t {
     kProd,
     kMin,
     kMax,
+    kAvg,  // MPIX_AVG
     kLand,
     kLor,
     kLxor,
@@ -58,7 +59,7 @@ struct ElementOf {
 };
 
 ElementOf element_of(MPI_Datatype predefined);  // {kNone, 0} for derived and null types; all predefined C, C++ and
-                                                // Fortran types of MPI 3.1 have a row
+                                                // Fortran types of MPI 3.1 have a row, and those of the extensions
 Operator operator_of(MPI_Op op);
 
 // Does MPI define `op` on `element` (MPI 4.0 section 6.9.2)? User operators: always.

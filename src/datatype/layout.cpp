@@ -5,6 +5,7 @@
 #include <new>
 
 #include "datatype/decode.hpp"
+#include "datatype/extension.hpp"
 #include "datatype/predefined.hpp"
 #include "real.hpp"
 
@@ -75,6 +76,7 @@ Shared layout_of(MPI_Datatype type) {
 }
 
 void release() {
+    release_extensions();
     const std::lock_guard lock(mutex);
     int key = keyval.exchange(MPI_KEYVAL_INVALID);
     if (key != MPI_KEYVAL_INVALID)

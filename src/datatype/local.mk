@@ -1,6 +1,7 @@
 # MPI datatypes and operators: layouts, elements.
 libswy_la_SOURCES += src/datatype/arrays.cpp src/datatype/decode.cpp src/datatype/decode.hpp \
-    src/datatype/element.cpp src/datatype/element.hpp src/datatype/layout.cpp src/datatype/layout.hpp \
+    src/datatype/element.cpp src/datatype/element.hpp \
+    src/datatype/extension.cpp src/datatype/extension.hpp src/datatype/narrow_float.hpp src/datatype/layout.cpp src/datatype/layout.hpp \
     src/datatype/pattern.cpp src/datatype/pattern.hpp src/datatype/predefined.cpp src/datatype/predefined.hpp \
     src/datatype/prefix.cpp src/datatype/prefix.hpp \
     src/datatype/quick.cpp src/datatype/quick.hpp

@@ -82,6 +82,17 @@ std::string device_name(int ordinal) {
     return name.data();
 }
 
+int compute_capability(int ordinal) {
+    const Driver* d = driver();
+    CUdevice device = 0;
+    int major = 0, minor = 0;
+    if (d == nullptr || d->device_get(&device, ordinal) != CUDA_SUCCESS ||
+        d->device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) != CUDA_SUCCESS ||
+        d->device_get_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) != CUDA_SUCCESS)
+        return 0;
+    return 10 * major + minor;
+}
+
 bool identify(int ordinal, Identity& identity) {
     const Driver* d = driver();
     CUdevice device = 0;

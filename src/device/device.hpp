@@ -92,7 +92,8 @@ struct Identity {  // of a GPU, comparable between processes and hosts
 };
 bool identify(int ordinal, Identity& identity);
 std::string device_name(int ordinal);
-int device_count();  // 0 without driver
+int device_count();                   // 0 without driver
+int compute_capability(int ordinal);  // 90 for 9.0; 0 where the driver does not say
 
 // Contexts, streams, events, copies.
 // Failures are values: 0 is success, anything else a CUresult; describe() gives "CUDA_ERROR_X: text".

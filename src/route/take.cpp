@@ -7,10 +7,12 @@
 #include <new>
 
 #include "carrier/nccl/collectives.hpp"
+#include "carrier/staged/average.hpp"
 #include "carrier/staged/staged.hpp"
 #include "comm/establish.hpp"
 #include "comm/state.hpp"
 #include "datatype/element.hpp"
+#include "datatype/extension.hpp"
 #include "error/error.hpp"
 #include "p2p/lanes.hpp"
 #include "p2p/point_to_point.hpp"
@@ -49,7 +51,7 @@ int run_host(const Call& call, Real real) {
 }
 
 int run_staged(const Call& call, Real real) {
-    if (settings::values().cuda_aware_mpi)
+    if (settings::values().cuda_aware_mpi && !datatype::averages(call.op))
         return run_host(call, real);
     const Inside guard;
     return carrier::staged::run(call, real);
@@ -95,7 +97,8 @@ int refused(const Call& call, Real real) {
 // A call that leaves a request. Whether a rank stages its buffers or has none on a device, it makes the same real call.
 int begun(const Call& call, Real real) {
     const Presence presence = on_device(call);
-    if (presence != Presence::kData || settings::values().cuda_aware_mpi)
+    const bool averages = datatype::averages(call.op);
+    if (!averages && (presence != Presence::kData || settings::values().cuda_aware_mpi))
         return local(call, real, presence, Reason::kNotBuilt);
     if (!request::engine_runs())
         return refused(call, real);
@@ -210,7 +213,7 @@ int inside_mpi(const Call& call, Real real) {
     return can_be_staged ? local(call, real, on_device(call), Reason::kInsideMpi) : refused(call, real);
 }
 
-int take_or_throw(const Call& call, Real real) {
+int take_any(const Call& call, Real real) {
     if (gate::changed()) [[unlikely]]
         gate::refresh();
     if (depth != 0) [[unlikely]]
@@ -226,6 +229,30 @@ int take_or_throw(const Call& call, Real real) {
         default:
             return refused(call, real);
     }
+}
+
+// MPI makes a sum of it (the door has seen to that), which is divided when it is there.
+int averaging(const Call& call, Real real) {
+    const auto divided = [&call, real](const Operand* use) {
+        const int rc = real(use);
+        if (rc == MPI_SUCCESS)
+            carrier::staged::Average(call, use).divide();
+        return rc;
+    };
+    return take_any(call, divided);
+}
+
+int take_or_throw(const Call& call, Real real) {
+    if (!datatype::averages(call.op)) [[likely]]
+        return take_any(call, real);
+    if (blocking(call.id))
+        return averaging(call, real);
+    if (depth == 0 && request::engine_runs())
+        return take_any(call, real);
+    return error::raise(call, MPI_ERR_OP,
+                        fmt::format("{}: MPIX_AVG needs Switchyard's engine, which does not run here: use a blocking "
+                                    "form",
+                                    name(call.id)));
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "carrier/nccl/library.hpp"
+#include "device/device.hpp"
+
 namespace swy::carrier::nccl {
 namespace {
 
@@ -15,15 +18,18 @@ struct TypeRow {
     std::size_t per_element;
 };
 
-// NCCL guide, "ncclDataType_t". 16-bit integers, logicals and long double are not in it. The 8-bit floats need
-// NCCL 2.24 and Hopper; MPI has no predefined type that maps to them.
+// Numbers of the binary interface: the headers at hand may be older.
+constexpr auto kFloat8E4m3 = static_cast<ncclDataType_t>(10), kFloat8E5m2 = static_cast<ncclDataType_t>(11);
+
+// NCCL guide, "ncclDataType_t". 16-bit integers, logicals and long double are not in it.
 constexpr std::array kTypes{
-    TypeRow{Element::kInt8, ncclInt8, 1, 1},         TypeRow{Element::kUint8, ncclUint8, 1, 1},
-    TypeRow{Element::kInt32, ncclInt32, 4, 1},       TypeRow{Element::kUint32, ncclUint32, 4, 1},
-    TypeRow{Element::kInt64, ncclInt64, 8, 1},       TypeRow{Element::kUint64, ncclUint64, 8, 1},
-    TypeRow{Element::kFloat16, ncclFloat16, 2, 1},   TypeRow{Element::kBfloat16, ncclBfloat16, 2, 1},
-    TypeRow{Element::kFloat32, ncclFloat32, 4, 1},   TypeRow{Element::kFloat64, ncclFloat64, 8, 1},
-    TypeRow{Element::kComplex32, ncclFloat32, 4, 2}, TypeRow{Element::kComplex64, ncclFloat64, 8, 2},
+    TypeRow{Element::kInt8, ncclInt8, 1, 1},          TypeRow{Element::kUint8, ncclUint8, 1, 1},
+    TypeRow{Element::kInt32, ncclInt32, 4, 1},        TypeRow{Element::kUint32, ncclUint32, 4, 1},
+    TypeRow{Element::kInt64, ncclInt64, 8, 1},        TypeRow{Element::kUint64, ncclUint64, 8, 1},
+    TypeRow{Element::kFloat16, ncclFloat16, 2, 1},    TypeRow{Element::kBfloat16, ncclBfloat16, 2, 1},
+    TypeRow{Element::kFloat32, ncclFloat32, 4, 1},    TypeRow{Element::kFloat64, ncclFloat64, 8, 1},
+    TypeRow{Element::kComplex32, ncclFloat32, 4, 2},  TypeRow{Element::kComplex64, ncclFloat64, 8, 2},
+    TypeRow{Element::kFloat8E4m3, kFloat8E4m3, 1, 1}, TypeRow{Element::kFloat8E5m2, kFloat8E5m2, 1, 1},
 };
 
 struct OperatorRow {
@@ -33,11 +39,26 @@ struct OperatorRow {
 };
 
 constexpr std::array kOperators{
-    OperatorRow{Operator::kSum, ncclSum, true},
-    OperatorRow{Operator::kProd, ncclProd, false},
-    OperatorRow{Operator::kMin, ncclMin, false},
-    OperatorRow{Operator::kMax, ncclMax, false},
+    OperatorRow{Operator::kSum, ncclSum, true},  OperatorRow{Operator::kProd, ncclProd, false},
+    OperatorRow{Operator::kMin, ncclMin, false}, OperatorRow{Operator::kMax, ncclMax, false},
+    OperatorRow{Operator::kAvg, ncclAvg, true},
 };
+
+// NCCL reduces them since 2.24, on GPUs of compute capability 9.0 and later. Which of the process's devices the call is
+// on is not known yet; mixed nodes are rare.
+bool reduces_float8() {
+    static const bool can = [] {
+        for (int device = 0; device < device::device_count(); ++device)
+            if (device::compute_capability(device) < 90)
+                return false;
+        return load() != nullptr && version() >= 22400;
+    }();
+    return can;
+}
+
+bool is_float8(Element element) {
+    return element == Element::kFloat8E4m3 || element == Element::kFloat8E5m2;
+}
 
 }  // namespace
 
@@ -55,7 +76,7 @@ Reduction reduction(Operator op, Element element) {
         result.obstacle = Reason::kOperator;
         return result;
     }
-    if (type == nullptr) {
+    if (type == nullptr || (is_float8(element) && !reduces_float8())) {
         result.obstacle = Reason::kDatatype;
         return result;
     }

@@ -7,10 +7,13 @@
 #include <array>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
+#include "carrier/staged/average.hpp"
 #include "carrier/staged/staged.hpp"
 #include "carrier/staged/staging.hpp"
+#include "datatype/extension.hpp"
 #include "error/error.hpp"
 #include "p2p/ledger.hpp"
 #include "real.hpp"
@@ -51,6 +54,7 @@ struct Standing {
     const Reason reason;
     const std::size_t bytes;
     std::unique_ptr<Staging> staging;
+    std::optional<Average> average;
     MPI_Request request = MPI_REQUEST_NULL;
     bool active = false;
 };
@@ -82,6 +86,8 @@ class Staged final : public request::Operation {
         else
             describe(error);
         settle(error == MPI_SUCCESS);
+        if (error == MPI_SUCCESS && standing_->average.has_value())
+            standing_->average->divide();
         begin_copy_out(error == MPI_SUCCESS);
         return true;
     }
@@ -182,6 +188,8 @@ int begin(const Call& call, Real real, Reason reason, std::size_t bytes) {
     auto standing = std::make_shared<Standing>(call, reason, bytes);
     if (const Failure failure = standing->staging->prepare(call))
         return raise(*standing, failure);
+    if (datatype::averages(call.op))
+        standing->average.emplace(call, standing->staging->operands());
     const bool starts_later = persistent(call.id);
     std::shared_ptr<Staged> operation;
     if (!starts_later) {

@@ -14,7 +14,7 @@ namespace swy::carrier::staged {
 // directions.
 int run(const Call& call, Real real, std::size_t* bytes = nullptr);
 
-// A call that leaves a request in *call.request, and has device operands: copies what MPI may read from device to host,
+// A call that leaves a request in *call.request, and has device operands or an average to make: copies what MPI may read from device to host,
 // makes the real call with the copies, and leaves a request of ours, which is done when the results are on the device.
 // A persistent call's copies are made at each start, its real call once. Where the engine runs, and not under its lock.
 // What MPI says of the real request, when it fails, is raised by the completion call. `reason` and `bytes` are for the

@@ -1,0 +1,8 @@
+# Types and operators.
+check_PROGRAMS += tests/mpi/types/extension
+tests_mpi_types_extension_SOURCES = tests/mpi/types/extension.cpp tests/mpi/types/small_floats.hpp tests/mpi/gpu.hpp
+tests_mpi_types_extension_LDADD = $(RELINKED_LIBS)
+tests_mpi_types_extension_LDFLAGS = $(RELINKED_LINK)
+TESTS += tests/mpi/types/extension
+TESTS += tests/mpi/types/extension_python.test
+EXTRA_DIST += tests/mpi/types/extension_python.test
