@@ -14,11 +14,11 @@ namespace swy::carrier::staged {
 // directions.
 int run(const Call& call, Real real, std::size_t* bytes = nullptr);
 
-// A call that leaves a request in *call.request, and has device operands or an average to make: copies what MPI may read from device to host,
-// makes the real call with the copies, and leaves a request of ours, which is done when the results are on the device.
-// A persistent call's copies are made at each start, its real call once. Where the engine runs, and not under its lock.
-// What MPI says of the real request, when it fails, is raised by the completion call. `reason` and `bytes` are for the
-// report. Throws std::bad_alloc.
+// A call that leaves a request in *call.request, and has device operands or an average to make: copies what MPI may
+// read from device to host, makes the real call with the copies, and leaves a request of ours, which is done when the
+// results are on the device. A persistent call's copies are made at each start, its real call once. Where the engine
+// runs, and not under its lock. What MPI says of the real request, when it fails, is raised by the completion call.
+// `reason` and `bytes` are for the report. Throws std::bad_alloc.
 int begin(const Call& call, Real real, Reason reason, std::size_t bytes);
 
 // Does `operand`, one of the call's, have data on a device here? False where MPI ignores the operand on this rank

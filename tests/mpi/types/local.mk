@@ -6,3 +6,7 @@ tests_mpi_types_extension_LDFLAGS = $(RELINKED_LINK)
 TESTS += tests/mpi/types/extension
 TESTS += tests/mpi/types/extension_python.test
 EXTRA_DIST += tests/mpi/types/extension_python.test
+check_PROGRAMS += tests/mpi/types/table
+tests_mpi_types_table_SOURCES = tests/mpi/types/table.cpp tests/mpi/types/predefined.hpp tests/mpi/gpu.hpp
+tests_mpi_types_table_LDADD = $(MPI_TEST_LIBS)
+TESTS += tests/mpi/types/table
