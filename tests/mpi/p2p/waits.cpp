@@ -4,6 +4,7 @@
 // launch: -n 2 --gpus 1 -x SWITCHYARD_NCCL=0
 // test-timeout: 60
 #include <mpi.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <vector>
@@ -54,21 +55,36 @@ int asks_again(int rank, bool matched) {
 }
 
 // The receive that a large message meets has room for an envelope, not for the message. The receiver waits for the next
-// message first, and for that the sender must get through.
-int completes_later(int rank) {
+// message first, or for both, and for that the sender must get through.
+int completes_later(int rank, bool both) {
+    const gpu::Memory memory(gpu::Kind::kDevice, kBytes);
     if (rank == 0) {
-        const gpu::Memory memory(gpu::Kind::kDevice, kBytes);
+        MPI_Recv(nullptr, 0, MPI_BYTE, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (both)
+            usleep(20000);
         MPI_Ssend(memory.at(0), kBytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
         MPI_Send(nullptr, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD);
         return 0;
     }
     std::vector<char> room(2000);
-    MPI_Request request;
-    MPI_Irecv(room.data(), static_cast<int>(room.size()), MPI_CHAR, 0, 1, MPI_COMM_WORLD, &request);
-    MPI_Recv(nullptr, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Request requests[3];
+    MPI_Status statuses[3];
     int mpi_class = MPI_SUCCESS;
-    MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &mpi_class);
-    return expect(mpi_class == MPI_ERR_TRUNCATE, "MPI_ERR_TRUNCATE for a message that is too long");
+    MPI_Irecv(room.data(), static_cast<int>(room.size()), MPI_CHAR, 0, 1, MPI_COMM_WORLD, &requests[0]);
+    if (!both) {
+        MPI_Send(nullptr, 0, MPI_BYTE, 0, 3, MPI_COMM_WORLD);
+        MPI_Recv(nullptr, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Error_class(MPI_Wait(&requests[0], MPI_STATUS_IGNORE), &mpi_class);
+        return expect(mpi_class == MPI_ERR_TRUNCATE, "MPI_ERR_TRUNCATE for a message that is too long");
+    }
+    // Another operation is under way, and the sender begins when this rank waits already.
+    MPI_Irecv(memory.at(0), kBytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, &requests[1]);
+    MPI_Issend(nullptr, 0, MPI_BYTE, 0, 3, MPI_COMM_WORLD, &requests[2]);
+    const int code = MPI_Waitall(3, requests, statuses);
+    MPI_Error_class(statuses[0].MPI_ERROR, &mpi_class);
+    return expect(code == MPI_ERR_IN_STATUS && mpi_class == MPI_ERR_TRUNCATE && statuses[1].MPI_ERROR == MPI_SUCCESS &&
+                      statuses[2].MPI_ERROR == MPI_SUCCESS,
+                  "MPI_ERR_TRUNCATE in the status of a message that is too long");
 }
 
 }  // namespace
@@ -80,7 +96,7 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     gpu::Driver::get().use(rank % gpu::Driver::get().devices);
     for (int round = 0; round < kRounds; ++round)
-        failures += asks_again(rank, round % 2 == 1) + completes_later(rank);
+        failures += asks_again(rank, round % 2 == 1) + completes_later(rank, round % 2 == 1);
     MPI_Finalize();
     return failures == 0 ? 0 : 1;
 }
