@@ -10,7 +10,7 @@ namespace swy::cli {
 // env(1) and timeout(1).
 enum Status : int {
     kDone = 0,
-    kProblem = 1,          // info: found something wrong (a bad setting, a library that does not load)
+    kProblem = 1,          // found something wrong (a bad setting, a library that does not load, a file that does not)
     kUsage = 2,            // not understood
     kRunFailed = 125,      // run: switchyard itself failed, the program was not started
     kNotExecutable = 126,  // run: PROGRAM is there but cannot be executed
@@ -19,6 +19,7 @@ enum Status : int {
 
 int run(std::span<const std::string> words);   // the words after "run"
 int info(std::span<const std::string> words);  // the words after "info"
+int topo(std::span<const std::string> words);
 int settings(
     std::span<const std::string> words);  // the words after "settings": the table for the manual; not for users
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/probe.hpp"
 #include "config.h"
@@ -175,16 +176,8 @@ int info(std::span<const std::string> words) {
         app.add_option("--virtual-gpus", count, "as a program sees it under switchyard run --virtual-gpus N")
             ->type_name("N")
             ->check(CLI::Range(0, 64).description(""));
-    std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
-    try {
-        app.parse(reversed);
-    } catch (const CLI::CallForHelp&) {
-        std::fputs(app.help().c_str(), stdout);
-        return kDone;
-    } catch (const CLI::ParseError& error) {
-        std::fprintf(stderr, "switchyard info: %s (switchyard info --help)\n", error.what());
-        return kUsage;
-    }
+    if (const auto status = read_arguments(app, words))
+        return *status;
     if (gpus->count() > 0)
         return again_with_virtual_gpus(count, json);
     settings::Values values;

@@ -4,14 +4,17 @@ bin_PROGRAMS += switchyard
 switchyard_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(HWLOC_CFLAGS) \
     -DSWY_BINDIR='"$(bindir)"' -DSWY_LIBDIR='"$(libdir)"' -DSWY_MPIRUN='"$(MPIRUN)"'
 switchyard_SOURCES = \
+    src/cli/arguments.cpp src/cli/arguments.hpp \
     src/cli/commands.hpp \
     src/cli/info.cpp \
     src/cli/launch.cpp src/cli/launch.hpp \
     src/cli/main.cpp \
     src/cli/manual.cpp \
+    src/cli/node.cpp src/cli/node.hpp src/cli/node_json.cpp src/cli/node_svg.cpp src/cli/node_text.cpp \
     src/cli/places.cpp src/cli/places.hpp \
     src/cli/probe.cpp src/cli/probe.hpp \
     src/cli/run.cpp \
+    src/cli/topo.cpp \
     src/route/reason.cpp src/route/reason.hpp \
     src/topology/version.cpp src/topology/version.hpp \
     $(swy_settings_sources) $(swy_device_sources) $(swy_topology_sources)

@@ -16,10 +16,11 @@ constexpr const char* kHelp =
     "  switchyard run [--virtual-gpus N] [-n NP] [--report] [mpirun options] -- PROGRAM [ARGS]\n"
     "                      run a program under mpirun with Switchyard\n"
     "  switchyard info     what was found here (MPI, GPU driver, NCCL) and every setting\n"
+    "  switchyard topo     the node with its GPUs, and which suits which rank\n"
     "  switchyard --version\n"
     "\n"
     "Each has its own --help; the manual pages are switchyard(1), switchyard-run(1), switchyard-info(1),\n"
-    "switchyard(7) for the settings, and vgpu(7) for the virtual GPUs.\n";
+    "switchyard-topo(1), switchyard(7) for the settings, and vgpu(7) for the virtual GPUs.\n";
 
 }  // namespace
 
@@ -31,6 +32,8 @@ int main(int argc, char** argv) {
         return swy::cli::run(rest);
     if (first == "info")
         return swy::cli::info(rest);
+    if (first == "topo")
+        return swy::cli::topo(rest);
     if (first == "settings")
         return swy::cli::settings(rest);
     if (first == "--version" || first == "-V") {
@@ -44,7 +47,8 @@ int main(int argc, char** argv) {
     if (first.empty())
         std::fprintf(stderr, "%s", kHelp);
     else
-        std::fprintf(stderr, "switchyard: there is no command \"%s\"; there are run and info (switchyard --help)\n",
+        std::fprintf(stderr,
+                     "switchyard: there is no command \"%s\"; there are run, info and topo (switchyard --help)\n",
                      words[0].c_str());
     return swy::cli::kUsage;
 }

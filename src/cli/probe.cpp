@@ -111,6 +111,8 @@ std::vector<Device> devices() {
 
 constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE: the driver itself is well
 
+}  // namespace
+
 void probe_driver(DriverFound& driver) {
     const device::DriverState state = device::load_driver();
     bool no_device = false;
@@ -138,6 +140,8 @@ void probe_driver(DriverFound& driver) {
             break;
     }
 }
+
+namespace {
 
 void probe_nccl(const std::string& name, LibraryFound& nccl) {
     void* handle = load(name, nccl.problem);

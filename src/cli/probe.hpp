@@ -1,5 +1,6 @@
 // What `switchyard info` finds out about this machine: each part loaded as a program would load it, nothing started.
-// For info.cpp only.
+// Other subcommands ask for
+// the driver alone.
 #pragma once
 
 #include <string>
@@ -40,6 +41,7 @@ struct Findings {
     std::string hwloc;
 };
 
+void probe_driver(DriverFound& driver);
 Findings probe(const std::string& nccl_library);
 
 }  // namespace swy::cli

@@ -97,12 +97,15 @@ std::string add_ranks(const Lists& lists, Machine& machine, NodeFacts& facts) {
             gpus = std::max(gpus, gpu + 1);
     }
     while (static_cast<int>(machine.gpus.size()) < gpus)
-        machine.gpus.push_back({"unknown", "", "", {}, ""});
+        machine.gpus.push_back({"unknown", "", "", {}, "", false});
+    std::vector<int> all = lists.all;
+    if (all.empty()) {
+        all.resize(machine.gpus.size());
+        std::iota(all.begin(), all.end(), 0);
+    }
     for (std::size_t rank = 0; rank < table.size(); ++rank)
-        if (sees_all[rank]) {
-            table[rank].visible.resize(machine.gpus.size());
-            std::iota(table[rank].visible.begin(), table[rank].visible.end(), 0);
-        }
+        if (sees_all[rank])
+            table[rank].visible = all;
     facts = facts_of(machine);
     facts.ranks = std::move(table);
     return {};

@@ -10,9 +10,10 @@ namespace swy::topology {
 
 // One entry for each rank, separated by semicolons; one entry alone serves all ranks.
 struct Lists {
-    std::string bind;     // PUs by the system's numbers as "0-5,48-53", or "-": not bound
-    std::string visible;  // GPUs by their place in PCI order, in the rank's order, as "2,3"; or "all", or "-": none
-    int ranks = 0;        // 0: as many as the longer list has, and as many as there are GPUs where that is one
+    std::string bind;      // PUs by the system's numbers as "0-5,48-53", or "-": not bound
+    std::string visible;   // GPUs by their place in PCI order, in the rank's order, as "2,3"; or "all", or "-": none
+    std::vector<int> all;  // the GPUs that "all" stands for, by CUDA's ordinals; empty: in PCI order
+    int ranks = 0;         // 0: as many as the longer list has, and as many as there are GPUs where that is one
 };
 inline constexpr int kMostRanks = 4096;
 

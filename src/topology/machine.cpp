@@ -80,12 +80,13 @@ std::string host_bridge_of(hwloc_obj_t device) {
 }
 
 // The system's name of a network device: InfiniBand's before the network interface's, since NCCL asks for that.
-std::string network_name(hwloc_obj_t pci) {
+std::string network_name(hwloc_obj_t pci, bool& verbs) {
     std::string name;
     for (hwloc_obj_t child = pci->io_first_child; child != nullptr; child = child->next_sibling) {
         if (child->type != HWLOC_OBJ_OS_DEVICE || child->name == nullptr)
             continue;
-        if (child->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS)
+        verbs = child->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS;
+        if (verbs)
             return child->name;
         if (child->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK)
             name = child->name;
@@ -107,9 +108,9 @@ void read_devices(hwloc_topology_t topology, Machine& machine) {
         const bool nic = pci.class_id >> 8 == kNetwork;
         if (!nic && !is_gpu(pci))
             return;
-        PciDevice device{address_of(pci), "", "", place_of(topology, machine, object), host_bridge_of(object)};
+        PciDevice device{address_of(pci), "", "", place_of(topology, machine, object), host_bridge_of(object), false};
         const char* model = hwloc_obj_get_info_by_name(object, "PCIDevice");
-        device.name = nic ? network_name(object) : model != nullptr ? model : "";
+        device.name = nic ? network_name(object, device.verbs) : model != nullptr ? model : "";
         (nic ? nics : gpus).push_back({{pci.domain, pci.bus, pci.dev, pci.func}, std::move(device)});
     });
     for (auto [from, to] : {std::pair(&gpus, &machine.gpus), std::pair(&nics, &machine.nics)}) {

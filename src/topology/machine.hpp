@@ -10,11 +10,12 @@
 namespace swy::topology {
 
 struct PciDevice {
-    std::string pci;   // "0000:44:00.0"; "unknown" where hwloc was not told of PCI devices
-    std::string name;  // as hwloc or the driver has it; may be empty
-    std::string uuid;  // of the driver; empty otherwise
-    GpuFacts place;    // where it is, for a NIC too
-    std::string way;   // the host bridge that it is behind: devices with the same one share it
+    std::string pci;     // "0000:44:00.0"; "unknown" where hwloc was not told of PCI devices
+    std::string name;    // as hwloc or the driver has it; may be empty
+    std::string uuid;    // of the driver; empty otherwise
+    GpuFacts place;      // where it is, for a NIC too
+    std::string way;     // the host bridge that it is behind: devices with the same one share it
+    bool verbs = false;  // a NIC with InfiniBand's interface (RoCE too)
 };
 
 struct NumaNode {

@@ -52,7 +52,7 @@ void check(const Case& one, const fs::path& folder) {
     Machine machine;
     ASSERT_EQ(read_machine((folder / (one.at("machine") + ".xml")).string(), machine), "");
     NodeFacts facts;
-    ASSERT_EQ(add_ranks({one.at("binding"), one.at("visible"), std::stoi(one.at("ranks"))}, machine, facts), "");
+    ASSERT_EQ(add_ranks({one.at("binding"), one.at("visible"), {}, std::stoi(one.at("ranks"))}, machine, facts), "");
     const std::vector<Choice> choices = choose(facts);
     EXPECT_EQ(
         joined(choices, [](const Choice& c) { return c.gpu < 0 ? std::string("none") : std::to_string(c.ordinal); }),
@@ -121,11 +121,12 @@ TEST(Lists, Say_what_is_wrong_with_them) {
         EXPECT_EQ(read_machine(file, machine), "");
         return add_ranks(lists, machine, facts);
     };
-    EXPECT_EQ(problem({"0-3;-", "all", 2}), "");
+    EXPECT_EQ(problem({"0-3;-", "all", {}, 2}), "");
     for (const auto& [lists, words] :
-         {std::pair(Lists{"0-3;4-", "all", 0}, "4-"), std::pair(Lists{"-", "0,2", 0}, "GPU 2"),
-          std::pair(Lists{"-", "1,1", 0}, "twice"), std::pair(Lists{"0;1;2", "all", 2}, "3 entries for 2 ranks"),
-          std::pair(Lists{"0;1", "0;0;0", 0}, "2 entries for 3 ranks"), std::pair(Lists{"-", "x", 0}, "\"x\"")})
+         {std::pair(Lists{"0-3;4-", "all", {}, 0}, "4-"), std::pair(Lists{"-", "0,2", {}, 0}, "GPU 2"),
+          std::pair(Lists{"-", "1,1", {}, 0}, "twice"),
+          std::pair(Lists{"0;1;2", "all", {}, 2}, "3 entries for 2 ranks"),
+          std::pair(Lists{"0;1", "0;0;0", {}, 0}, "2 entries for 3 ranks"), std::pair(Lists{"-", "x", {}, 0}, "\"x\"")})
         EXPECT_NE(problem(lists).find(words), std::string::npos) << problem(lists);
 }
 

@@ -1,0 +1,103 @@
+#include "cli/node.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace swy::cli {
+
+using topology::GpuFacts;
+using topology::Machine;
+using topology::PciDevice;
+
+namespace {
+
+std::string size_text(std::uint64_t bytes) {
+    return bytes >> 30 != 0 ? fmt::format("{} GiB", (bytes + (1u << 29)) >> 30) : fmt::format("{} MiB", bytes >> 20);
+}
+
+template <typename Part>
+int only_one_of(const std::vector<Part>& parts, const GpuFacts& place) {
+    int found = -1;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (!parts[i].cpus.overlaps(place.local))
+            continue;
+        if (found >= 0)
+            return -1;
+        found = static_cast<int>(i);
+    }
+    return found;
+}
+
+struct Tree {
+    const Machine& machine;
+    Part all, unknown;
+    std::vector<int> package_of;  // by NUMA node; -1: of several
+    std::vector<Part> packages, nodes;
+
+    Part& part_of(const GpuFacts& place) {
+        if (place.local.empty())
+            return unknown;
+        if (const int node = only_one_of(machine.nodes, place); node >= 0 && machine.nodes.size() > 0)
+            return nodes[static_cast<std::size_t>(node)];
+        if (const int package = only_one_of(machine.packages, place); package >= 0)
+            return packages[static_cast<std::size_t>(package)];
+        return all;
+    }
+};
+
+}  // namespace
+
+Part drawn(const Machine& machine) {
+    Tree tree{machine, {}, {"place not known", {}, {}, {}}, {}, {}, {}};
+    tree.all.title = fmt::format("{}{}PUs {}", machine.name, machine.name.empty() ? "" : ", ", machine.cpus.text());
+    for (const auto& package : machine.packages)
+        tree.packages.push_back(
+            {fmt::format("Package {}, {} cores, PUs {}", package.number, package.cores, package.cpus.text()),
+             {},
+             {},
+             {}});
+    for (const auto& node : machine.nodes) {
+        tree.nodes.push_back(
+            {fmt::format("NUMA node {}, {}, PUs {}", node.number, size_text(node.bytes), node.cpus.text()),
+             {},
+             {},
+             {}});
+        tree.package_of.push_back(only_one_of(machine.packages, {node.cpus, {}, {}, {}, {}}));
+    }
+    for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu)
+        tree.part_of(machine.gpus[gpu].place).gpus.push_back(static_cast<int>(gpu));
+    for (std::size_t nic = 0; nic < machine.nics.size(); ++nic)
+        tree.part_of(machine.nics[nic].place).nics.push_back(static_cast<int>(nic));
+    for (std::size_t node = 0; node < tree.nodes.size(); ++node) {
+        const int package = tree.package_of[node];
+        (package >= 0 ? tree.packages[static_cast<std::size_t>(package)] : tree.all)
+            .parts.push_back(std::move(tree.nodes[node]));
+    }
+    for (Part& package : tree.packages)
+        tree.all.parts.push_back(std::move(package));
+    if (!tree.unknown.gpus.empty() || !tree.unknown.nics.empty())
+        tree.all.parts.push_back(std::move(tree.unknown));
+    return tree.all;
+}
+
+std::string gpu_title(const Node& node, int gpu) {
+    const PciDevice& device = node.machine.gpus[static_cast<std::size_t>(gpu)];
+    return fmt::format("GPU {}  {}{}{}", gpu, device.pci, device.name.empty() ? "" : "  ", device.name);
+}
+
+std::string nic_title(const Node& node, int nic) {
+    const PciDevice& device = node.machine.nics[static_cast<std::size_t>(nic)];
+    return fmt::format("NIC {}{}{}", device.name, device.name.empty() ? "" : "  ", device.pci);
+}
+
+std::string ranks_on(const Node& node, int gpu) {
+    topology::Cpus ranks;  // any set of numbers
+    for (std::size_t rank = 0; rank < node.choices.size(); ++rank)
+        if (node.choices[rank].gpu == gpu)
+            ranks.add(static_cast<unsigned>(rank));
+    const std::size_t number = ranks.list().size();
+    return number == 0 ? "" : (number == 1 ? "rank " : "ranks ") + ranks.text();
+}
+
+}  // namespace swy::cli

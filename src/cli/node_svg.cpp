@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/node.hpp"
+
+namespace swy::cli {
+
+namespace {
+
+// Boxes in boxes, in lstopo's colours. All lengths are pixels.
+constexpr double kChar = 7.3, kRow = 24, kGap = 8, kHeading = 22;
+constexpr std::size_t kMostRanks = 64;  // told below the picture
+constexpr std::string_view kMachine = "#ffffff", kPackage = "#dedede", kNuma = "#efdfde", kGpu = "#dbdfbe",
+                           kNic = "#d2e7a4", kUnknown = "#f5f5f5", kEdge = "#404040";
+// Ranks take these in turn; each is dark enough for white text.
+constexpr std::array<std::string_view, 8> kRanks = {"#1b6ca8", "#b3541e", "#2e7d32", "#8e24aa",
+                                                    "#00796b", "#c2185b", "#5d4037", "#455a64"};
+
+std::string escaped(std::string_view text) {
+    std::string safe;
+    for (const char c : text) {
+        if (c == '&')
+            safe += "&amp;";
+        else if (c == '<')
+            safe += "&lt;";
+        else if (c == '>')
+            safe += "&gt;";
+        else if (c == '"')
+            safe += "&quot;";
+        else
+            safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+    return safe;
+}
+
+struct Box {
+    double x = 0, y = 0, width = 0, height = 0;
+    std::string drawing;
+};
+
+double width_of(std::string_view text) {
+    return kChar * static_cast<double>(text.size()) + 2 * kGap;
+}
+
+std::string rectangle(double x, double y, double width, double height, std::string_view fill, double round = 2) {
+    return fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"{}\" fill=\"{}\" stroke=\"{}\"/>\n", x,
+        y, width, height, round, fill, kEdge);
+}
+
+std::string words(double x, double y, std::string_view text, std::string_view style = "") {
+    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}{}>{}</text>\n", x, y, style.empty() ? "" : " ", style,
+                       escaped(text));
+}
+
+// Text too long for its line is cut where it is drawn: the text form has all of it.
+std::string cut(std::string_view text, std::size_t most) {
+    return text.size() <= most ? std::string(text) : std::string(text.substr(0, most - 3)) + "...";
+}
+
+class Picture {
+  public:
+    explicit Picture(const Node& node) : node_(node) {}
+
+    Box part(const Part& what, double x, double y, int depth) const {
+        Box box{x, y, width_of(cut(what.title, kLongest)), kHeading + kGap, ""};
+        std::string inside;
+        const auto add = [&](const Box& inner) {
+            inside += inner.drawing;
+            box.width = std::max(box.width, inner.width + 2 * kGap);
+            box.height = std::max(box.height, inner.y + inner.height + kGap - y);
+        };
+        for (const int gpu : what.gpus)
+            add(device(gpu_title(node_, gpu), kGpu, gpu, x + kGap, y + box.height));
+        for (const int nic : what.nics)
+            add(device(nic_title(node_, nic), kNic, -1, x + kGap, y + box.height));
+        // Packages stand side by side, what is in them one below the other.
+        double right = x + kGap;
+        const double top = y + box.height;
+        for (const Part& inner : what.parts) {
+            const Box drawn = part(inner, depth == 0 ? right : x + kGap, depth == 0 ? top : y + box.height, depth + 1);
+            right = drawn.x + drawn.width + kGap;
+            add(drawn);
+            box.width = std::max(box.width, right - x);
+        }
+        const bool unknown = what.parts.empty() && depth == 1 && !node_.machine.packages.empty();
+        const std::string_view fill = depth == 0 ? kMachine : depth > 1 ? kNuma : unknown ? kUnknown : kPackage;
+        box.drawing = rectangle(x, y, box.width, box.height, fill) +
+                      words(x + kGap, y + 16, cut(what.title, kLongest), "font-weight=\"bold\"") + inside;
+        return box;
+    }
+
+    // Each rank's choice in a line.
+    Box legend(double x, double y) const {
+        Box box{x, y, 0, 0, ""};
+        const std::size_t told = std::min(node_.choices.size(), kMostRanks);
+        for (std::size_t rank = 0; rank <= told; ++rank) {
+            if (rank == told && told == node_.choices.size())
+                break;
+            const double at = y + kRow * static_cast<double>(rank) + 16;
+            const std::string line = rank < told ? choice(rank)
+                                                 : fmt::format("and {} more ranks (switchyard topo --format=text)",
+                                                               node_.choices.size() - told);
+            box.drawing += words(x, at, line);
+            box.width = std::max(box.width, width_of(line));
+            box.height = at + kGap - y;
+        }
+        return box;
+    }
+
+  private:
+    static constexpr std::size_t kLongest = 72;
+
+    std::string choice(std::size_t rank) const {
+        const auto& chosen = node_.choices[rank];
+        if (chosen.gpu < 0)
+            return fmt::format("rank {}: no GPU: {}", rank, chosen.why);
+        return fmt::format("rank {}: {} (ordinal {}): {}", rank,
+                           node_.machine.gpus[static_cast<std::size_t>(chosen.gpu)].pci, chosen.ordinal, chosen.why);
+    }
+
+    // A device's box, and in it its ranks.
+    Box device(const std::string& title, std::string_view fill, int gpu, double x, double y) const {
+        const std::string shown = cut(title, kLongest);
+        Box box{x, y, width_of(shown), kRow, ""};
+        std::string chips;
+        const std::string ranks = gpu < 0 ? "" : ranks_on(node_, gpu);
+        if (!ranks.empty()) {
+            const double width = width_of(ranks);
+            chips = rectangle(x + box.width, y + 3, width, kRow - 6,
+                              kRanks[static_cast<std::size_t>(gpu) % kRanks.size()], 8) +
+                    words(x + box.width + kGap, y + 16, ranks, "fill=\"#ffffff\"");
+            box.width += width + kGap;
+        }
+        box.drawing = rectangle(x, y, box.width, kRow, fill) + words(x + kGap, y + 16, shown) + chips;
+        return box;
+    }
+
+    const Node& node_;
+};
+
+}  // namespace
+
+std::string node_as_svg(const Node& node) {
+    const Picture picture(node);
+    const Box machine = picture.part(drawn(node.machine), kGap, kGap, 0);
+    const Box legend = picture.legend(2 * kGap, machine.y + machine.height + kGap);
+    const double width = std::max(machine.width, legend.width + kGap) + 2 * kGap;
+    const double height = legend.y + legend.height + kGap;
+    return fmt::format(
+               "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+               "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"DejaVu Sans Mono, monospace\" font-size=\"12\">\n"
+               "<title>{2}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+               width, height, escaped("GPUs of " + node.machine.from)) +
+           machine.drawing + legend.drawing + "</svg>\n";
+}
+
+}  // namespace swy::cli

@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/node.hpp"
+#include "topology/devices.hpp"
+
+namespace swy::cli {
+
+using topology::Choice;
+using topology::Reach;
+
+namespace {
+
+constexpr std::size_t kWidestBinding = 24;
+
+std::size_t columns(std::string_view text) {
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+struct Line {
+    std::string left, right;
+};
+
+// One branch of the tree: its devices first, then its parts.
+void branch(const Node& node, const Part& part, const std::string& indent, std::vector<Line>& lines) {
+    const std::size_t children = part.gpus.size() + part.nics.size() + part.parts.size();
+    std::size_t done = 0;
+    const auto edge = [&] { return ++done == children ? std::string("└─ ") : std::string("├─ "); };
+    for (const int gpu : part.gpus)
+        lines.push_back({indent + edge() + gpu_title(node, gpu), ranks_on(node, gpu)});
+    for (const int nic : part.nics)
+        lines.push_back({indent + edge() + nic_title(node, nic), ""});
+    for (const Part& inner : part.parts) {
+        const std::string corner = edge();
+        lines.push_back({indent + corner + inner.title, ""});
+        branch(node, inner, indent + (done == children ? "   " : "│  "), lines);
+    }
+}
+
+std::string tree(const Node& node) {
+    const Part all = drawn(node.machine);
+    std::vector<Line> lines{{all.title, ""}};
+    branch(node, all, "", lines);
+    std::size_t widest = 0;
+    for (const Line& line : lines)
+        widest = line.right.empty() ? widest : std::max(widest, columns(line.left));
+    std::string text;
+    for (const Line& line : lines) {
+        text += line.left;
+        if (!line.right.empty())
+            text += std::string(widest - columns(line.left), ' ') + "  <- " + line.right;
+        text += '\n';
+    }
+    return text;
+}
+
+std::string matrix(std::string_view title, const std::vector<std::string>& names, const auto& value) {
+    std::string text = fmt::format("\n{}\n{:>12}", title, "");
+    for (const std::string& name : names)
+        text += fmt::format(" {:>7}", name);
+    text += '\n';
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        text += fmt::format("{:>12}", names[i]);
+        for (std::size_t j = 0; j < names.size(); ++j)
+            text += fmt::format(" {:>7}", value(i, j));
+        text += '\n';
+    }
+    return text;
+}
+
+std::string distances(const Node& node) {
+    std::string text;
+    const auto& machine = node.machine;
+    if (machine.nodes.size() > 1 && !machine.latency.empty()) {
+        std::vector<std::string> names;
+        for (const auto& numa : machine.nodes)
+            names.push_back(fmt::format("node {}", numa.number));
+        text += matrix("NUMA latency, relative", names, [&](std::size_t i, std::size_t j) {
+            return fmt::format("{}", machine.latency[i * names.size() + j]);
+        });
+    }
+    if (machine.gpus.size() > 1 && !machine.links.empty()) {
+        std::vector<std::string> names;
+        for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu)
+            names.push_back(fmt::format("GPU {}", gpu));
+        text += matrix("NVLink, GB/s", names, [&](std::size_t i, std::size_t j) {
+            const auto bandwidth = machine.links[i * names.size() + j];
+            return bandwidth == 0 ? std::string("-") : fmt::format("{}", bandwidth / 1000);
+        });
+    }
+    return text;
+}
+
+std::string shortened(const std::string& text) {
+    return text.size() <= kWidestBinding ? text : text.substr(0, kWidestBinding - 3) + "...";
+}
+
+std::string table(const Node& node) {
+    std::string text = fmt::format("\n{:>4}  {:<{}}  {:<12}  {:>7}  {:<10}  {}\n", "rank", "bound to", kWidestBinding,
+                                   "GPU", "ordinal", "NIC", "why");
+    for (std::size_t rank = 0; rank < node.choices.size(); ++rank) {
+        const Choice& choice = node.choices[rank];
+        const std::string binding = node.facts.ranks[rank].binding.text();
+        std::string pci = "-";
+        std::string nic = "-";
+        if (choice.gpu >= 0) {
+            pci = node.machine.gpus[static_cast<std::size_t>(choice.gpu)].pci;
+            const int near = topology::network_device(node.machine, choice.gpu);
+            nic = near >= 0 ? node.machine.nics[static_cast<std::size_t>(near)].name : "-";
+        }
+        text +=
+            fmt::format("{:>4}  {:<{}}  {:<12}  {:>7}  {:<10}  {}\n", rank, binding.empty() ? "-" : shortened(binding),
+                        kWidestBinding, pci, choice.ordinal < 0 ? "-" : std::to_string(choice.ordinal),
+                        nic.empty() ? "-" : nic, choice.why);
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string node_as_text(const Node& node) {
+    return tree(node) + distances(node) + table(node);
+}
+
+}  // namespace swy::cli
