@@ -87,9 +87,15 @@ def plain(row, straight):
         tests += [f"!datatype::averages({row.op().name})"] if averages(row) else []
     tests += [f"route::on_host({b.name})" for b in row.buffers]
     types = list(dict.fromkeys(buffer_type(b) for b in row.buffers))
-    # With several blocks the size of the communicator counts too, which is more than a look.
     if row.has("routed") and all(b.shape == "one" for b in row.buffers):
         tests += [f"route::small({row.buffers[-1].count}, {t})" for t in types]
+    elif row.has("routed") and all(b.shape in ("one", "ranks", "local") for b in row.buffers):
+        # The one that every rank passes has the size of a block.
+        sized = [b for b in row.buffers if not b.at_root][-1]
+        rooted = any(b.at_root for b in row.buffers)
+        tests += [f"{sized.name} != MPI_IN_PLACE"] if rooted else []
+        tests += [f"route::plain({t})" for t in types if t != sized.type]
+        tests += [f"route::small({sized.count}, {sized.type}, {row.owner().name})"]
     else:
         tests += (["!route::job_agrees"] if row.has("routed") else []) + [f"route::plain({t})" for t in types]
     return condition(tests) + f"\n        const route::Inside guard;\n{straight}\n    }}\n"

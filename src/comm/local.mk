@@ -4,6 +4,8 @@ libswy_la_SOURCES += \
     src/comm/control.hpp \
     src/comm/establish.cpp \
     src/comm/establish.hpp \
+    src/comm/neighbours.cpp \
+    src/comm/neighbours.hpp \
     src/comm/state.cpp \
     src/comm/state.hpp \
     src/comm/world.cpp \

@@ -26,7 +26,7 @@ struct State {
         false;  // has members outside this job's MPI_COMM_WORLD, whose settings and drivers this job has not agreed on
     std::uint64_t agreed_calls = 0;
     // What an agreement sends and receives. Here and not on the stack: one that timed out is still under way.
-    std::array<std::int64_t, 6> ballot_mine{}, ballot_all{};
+    std::array<std::int64_t, 7> ballot_mine{}, ballot_all{};
 
     // Peers' ranks in MPI_COMM_WORLD, by rank; empty until point-to-point asks (comm/world.hpp).
     std::vector<int> world;

@@ -66,6 +66,17 @@ ContextScope::~ContextScope() {
         d->context_pop(&ignored);
 }
 
+Location current_device() {
+    Location location;
+    const Driver* d = driver();
+    if (d == nullptr)
+        return location;
+    const int ordinal = ordinal_of(*d, nullptr);
+    location.context = ordinal < 0 ? nullptr : primary_context(*d, ordinal);
+    location.ordinal = location.context == nullptr ? -1 : ordinal;
+    return location;
+}
+
 int device_count() {
     const Driver* d = driver();
     int count = 0;

@@ -95,6 +95,9 @@ std::string device_name(int ordinal);
 int device_count();                   // 0 without driver
 int compute_capability(int ordinal);  // 90 for 9.0; 0 where the driver does not say
 
+// The calling thread's current device, without memory on it: ordinal and primary context. Ordinal -1 where it has none.
+Location current_device();
+
 // Contexts, streams, events, copies.
 // Failures are values: 0 is success, anything else a CUresult; describe() gives "CUDA_ERROR_X: text".
 

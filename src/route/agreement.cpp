@@ -16,7 +16,7 @@ namespace {
 
 // One reduction by MPI_MAX settles everything: a flag's maximum is "any", a value's and its complement's together say
 // "all equal".
-enum Field : std::size_t { kDevice, kHost, kObstacle, kSetup, kPrint, kPrintComplement, kFields };
+enum Field : std::size_t { kDevice, kHost, kObstacle, kSetup, kLarge, kPrint, kPrintComplement, kFields };
 using Ballot = std::array<std::int64_t, kFields>;  // the ballots of comm::State
 
 // What must be equal on all ranks, in a form that can be sent when it is not.
@@ -52,16 +52,19 @@ std::int64_t hash(const Fingerprint& print) {
 
 Verdict trusted(const Vote& vote) {
     Verdict verdict;
-    verdict.any_device = vote.device;
+    // A rank that has nothing to pass does as one that has device memory.
+    verdict.any_device = vote.device || !vote.host;
     verdict.any_host = vote.host;
     verdict.setup = vote.setup;
+    verdict.large = true;
     verdict.obstacle = vote.obstacle;
     return verdict;
 }
 
 std::string in_words(const Fingerprint& print) {
-    std::string text =
-        fmt::format("{} number {} of {} bytes", name(static_cast<CallId>(print.call)), print.sequence + 1, print.bytes);
+    std::string text = fmt::format("{} number {}", name(static_cast<CallId>(print.call)), print.sequence + 1);
+    if (print.bytes != 0)  // each rank knows it
+        text += fmt::format(" of {} bytes", print.bytes);
     if (print.root != MPI_PROC_NULL)
         text += fmt::format(", root {}", print.root);
     if (print.op != static_cast<std::uint8_t>(datatype::Operator::kNull))
@@ -91,6 +94,7 @@ Verdict agree(const Call& call, comm::State& comm, const Vote& vote) {
     mine[kHost] = vote.host;
     mine[kObstacle] = static_cast<std::int64_t>(vote.obstacle);
     mine[kSetup] = vote.setup;
+    mine[kLarge] = vote.large;
     mine[kPrint] = print;
     mine[kPrintComplement] = ~print;
     Ballot& all = comm.ballot_all;
@@ -109,6 +113,7 @@ Verdict agree(const Call& call, comm::State& comm, const Vote& vote) {
     verdict.any_host = all[kHost] != 0;
     verdict.obstacle = static_cast<Reason>(all[kObstacle]);
     verdict.setup = all[kSetup] != 0;
+    verdict.large = all[kLarge] != 0;
     // max(x) == ~max(~x) = min(x) exactly when every rank has the same x.
     if (all[kPrint] != ~all[kPrintComplement])
         verdict.state = Verdict::State::kMismatch;

@@ -17,6 +17,7 @@ struct Vote {
     bool host = false;                // has host memory in the call
     Reason obstacle = Reason::kNone;  // why this rank could not do it on NCCL
     bool setup = false;               // its device is not the one the communicator's NCCL communicator was made for
+    bool large = false;               // it passes as much as the threshold, in a call whose size others do not know
     std::uint64_t bytes = 0;          // size of the type signature that MPI wants equal on all ranks
     std::uint8_t element = 0;         // of a reduction
     std::uint8_t op = 0;
@@ -26,7 +27,7 @@ struct Vote {
 struct Verdict {
     enum class State : std::uint8_t { kSettled, kMismatch, kTimeout, kMpiError } state = State::kSettled;
     int mpi_code = MPI_SUCCESS;  // with kMpiError
-    bool any_device = false, any_host = false, setup = false;
+    bool any_device = false, any_host = false, setup = false, large = false;
     Reason obstacle = Reason::kNone;
 };
 

@@ -24,6 +24,7 @@ std::size_t elements(const Operand& operand, int ranks) {
             return count * static_cast<std::size_t>(ranks);
         case Shape::kRanksSum:
         case Shape::kRanksOwn:
+        case Shape::kRanksVector:
             if (std::any_of(operand.counts, operand.counts + ranks, [](int c) { return c < 0; }))
                 return 0;
             return std::accumulate(operand.counts, operand.counts + ranks, std::size_t{0});
@@ -32,15 +33,34 @@ std::size_t elements(const Operand& operand, int ranks) {
     }
 }
 
-std::size_t blocks_bytes(const Operand& operand, int ranks) {
-    return elements(operand, ranks) * datatype::size_of(operand.type);
-}
-
 int ranks_of(const Call& call) {
     int ranks = 0;
     if (call.owner.kind == Owner::Kind::kComm && call.owner.comm != MPI_COMM_NULL)
         real::Comm_size(call.owner.comm, &ranks);
     return ranks;
+}
+
+bool between_groups(const Call& call) {
+    int inter = 0;
+    if (call.owner.kind == Owner::Kind::kComm && call.owner.comm != MPI_COMM_NULL)
+        real::Comm_test_inter(call.owner.comm, &inter);
+    return inter != 0;
+}
+
+// The operand that has what every rank must give alike: the receive count and type, or the only ones. (MPI_Reduce gives
+// both operands the same; MPI_Allgather's and MPI_Alltoall's send arguments are ignored with MPI_IN_PLACE.) Where
+// blocks go to or come from a root, its count and type for one of them, and those of the only block elsewhere.
+const Operand& sized_operand(const Call& call) {
+    const auto by_root = std::find_if(call.operands.begin(), call.operands.end(), [](const Operand& operand) {
+        return operand.at == At::kRoot && operand.shape == Shape::kRanks;
+    });
+    if (by_root == call.operands.end())
+        return call.operands.back();
+    int rank = 0;
+    real::Comm_rank(call.owner.comm, &rank);
+    if (rank == call.root)
+        return *by_root;
+    return by_root == call.operands.begin() ? call.operands.back() : call.operands.front();
 }
 
 }  // namespace
@@ -60,26 +80,46 @@ Presence on_device(const Call& call) {
     return found;
 }
 
-bool any_on_host(const Call& call, int rank) {
-    return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
-        const bool counts = operand.address != MPI_IN_PLACE &&
-                            (operand.at == At::kAll || (operand.at == At::kRoot) == (rank == call.root));
-        const bool nothing = operand.shape == Shape::kRanksOwn && operand.counts[rank] == 0;
-        return counts && !nothing && !carrier::staged::touches_device(call, operand);
-    });
+bool any_on_host(const Call& call) {
+    return std::any_of(call.operands.begin(), call.operands.end(),
+                       [&](const Operand& operand) { return carrier::staged::touches_host_alone(call, operand); });
+}
+
+bool size_is_unknown(CallId id) {
+    switch (blocking_form(id)) {
+        case CallId::kGatherv:
+        case CallId::kScatterv:
+        case CallId::kAlltoallv:
+        case CallId::kAlltoallw:
+        case CallId::kNeighborAllgather:
+        case CallId::kNeighborAllgatherv:
+        case CallId::kNeighborAlltoall:
+        case CallId::kNeighborAlltoallv:
+        case CallId::kNeighborAlltoallw:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool rooted(const Call& call) {
+    return blocking_form(call.id) == CallId::kBcast ||
+           std::any_of(call.operands.begin(), call.operands.end(), [](const Operand& o) { return o.at != At::kAll; });
 }
 
 std::size_t message_bytes(const Call& call) {
-    // The last operand has what every rank must give alike: the receive count and type, or the only ones. (MPI_Reduce
-    // gives both operands the same; MPI_Allgather's and MPI_Alltoall's send arguments are ignored with MPI_IN_PLACE.)
-    Operand operand = call.operands.back();
+    if (size_is_unknown(call.id))
+        return 0;
+    Operand operand = sized_operand(call);
     const bool has_counts = operand.counts != nullptr;
     if (!has_counts)
         operand.shape = Shape::kOne;
-    return blocks_bytes(operand, has_counts ? ranks_of(call) : 1);
+    return elements(operand, has_counts ? ranks_of(call) : 1) * datatype::size_of(operand.type);
 }
 
 bool under_threshold(const Call& call) {
+    if (between_groups(call))
+        return false;
     const std::size_t message = message_bytes(call);
     if (message == 0 || message >= threshold)
         return message == 0;
@@ -90,11 +130,9 @@ bool under_threshold(const Call& call) {
 }
 
 std::size_t payload_bytes(const Call& call) {
-    const int ranks = ranks_of(call);
     std::size_t most = 0;
     for (const Operand& operand : call.operands)
-        if (operand.address != MPI_IN_PLACE)
-            most = std::max(most, blocks_bytes(operand, ranks));
+        most = std::max(most, carrier::staged::bytes_of(call, operand));
     return most;
 }
 

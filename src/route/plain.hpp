@@ -8,6 +8,7 @@
 
 #include "datatype/quick.hpp"
 #include "device/device.hpp"
+#include "real.hpp"
 #include "report/report.hpp"
 #include "route/depth.hpp"
 #include "route/gate.hpp"
@@ -32,6 +33,15 @@ inline bool plain(MPI_Datatype type) {
 inline bool small(MPI_Count count, MPI_Datatype type) {
     const std::size_t size = datatype::predefined_size(type);
     return size != 0 && (!job_agrees || (count >= 0 && static_cast<std::size_t>(count) * size < threshold));
+}
+
+// The same for as many elements a rank.
+inline bool small(MPI_Count count, MPI_Datatype type, MPI_Comm comm) {
+    if (!job_agrees || comm == MPI_COMM_NULL)
+        return plain(type);
+    int ranks = 0;
+    real::Comm_size(comm, &ranks);
+    return small(count * ranks, type);
 }
 
 }  // namespace swy::route

@@ -125,10 +125,19 @@ Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
         return Reason::kOneRank;
     if (!settings::values().nccl)
         return Reason::kNcclOff;
-    const bool rooted = call.root != MPI_PROC_NULL;
-    if (rooted && (call.root < 0 || call.root >= comm.size))
+    if (rooted(call) && (call.root < 0 || call.root >= comm.size))
         return Reason::kNotBuilt;  // an error of the program's, which MPI reports
     return Reason::kNone;
+}
+
+// A rank that passes nothing joins with the device that the communicator has for it, or with the program's current one.
+device::Location without_data(const comm::State& comm) {
+    if (comm.nccl == nullptr || !comm.nccl->usable() || !comm.nccl->lane().alive())
+        return device::current_device();
+    device::Location location;
+    location.ordinal = comm.ordinal;
+    location.context = comm.nccl->context();
+    return location;
 }
 
 Vote vote_of(const Call& call, const comm::State& comm, Presence presence, carrier::nccl::Work& work) {
@@ -138,18 +147,25 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, carri
     if (call.op != MPI_OP_NULL)
         vote.element = static_cast<std::uint8_t>(datatype::element_of(call.operands.back().type).element);
     vote.device = presence == Presence::kData;
-    vote.host = any_on_host(call, comm.rank);
-    if (vote.device && !vote.host) {
+    vote.host = any_on_host(call);
+    vote.large = size_is_unknown(call.id) && payload_bytes(call) >= threshold;
+    if (!vote.host) {
         vote.obstacle = carrier::nccl::prepare(call, comm.rank, comm.size, work);
+        if (!vote.device)
+            work.location = without_data(comm);
+        if (vote.obstacle == Reason::kNone && work.location.ordinal < 0)
+            vote.obstacle = Reason::kMixed;
         vote.setup = vote.obstacle == Reason::kNone && comm.needs_setup(work.location.ordinal);
     }
     return vote;
 }
 
 // The route that all ranks take, from what all ranks know.
-Route route_from(const Verdict& verdict, const comm::State& comm) {
+Route route_from(const Call& call, const Verdict& verdict, const comm::State& comm) {
     if (!verdict.any_device)
         return {};
+    if (size_is_unknown(call.id) && !verdict.large)
+        return {Carrier::kStaged, Reason::kSmall};
     if (verdict.any_host)
         return {Carrier::kStaged, Reason::kMixed};
     const Reason obstacle = verdict.obstacle != Reason::kNone ? verdict.obstacle : comm.obstacle;
@@ -172,11 +188,12 @@ int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
         case Verdict::State::kSettled:
             break;
     }
-    const bool all_can = verdict.any_device && !verdict.any_host && verdict.obstacle == Reason::kNone;
+    const bool enough = verdict.large || !size_is_unknown(call.id);
+    const bool all_can = enough && verdict.any_device && !verdict.any_host && verdict.obstacle == Reason::kNone;
     if (all_can && verdict.setup)
         if (const int rc = comm::establish(comm, work.location); rc != MPI_SUCCESS)
             return rc;
-    const Route route = route_from(verdict, comm);
+    const Route route = route_from(call, verdict, comm);
     if (route.carrier != Carrier::kNccl)
         return local(call, real, presence, route.reason);
     return reported(call, route, [&] {
@@ -189,7 +206,7 @@ int routed(const Call& call, Real real) {
     const Presence presence = on_device(call);
     if (!job_agrees || call.owner.comm == MPI_COMM_NULL)
         return local(call, real, presence, Reason::kForeign);
-    if (under_threshold(call))
+    if (!size_is_unknown(call.id) && under_threshold(call))
         return local(call, real, presence, Reason::kSmall);
     comm::State* comm = comm::of(call.owner.comm);
     if (comm == nullptr)

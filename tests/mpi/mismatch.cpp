@@ -78,6 +78,27 @@ int main(int argc, char** argv) {
                                           MPI_COMM_WORLD);
                  },
                  {std::to_string(kCount * 8), std::to_string(kCount * 4)});
+        std::vector<int> counts(static_cast<std::size_t>(size), 8), displs(static_cast<std::size_t>(size), 0);
+        mismatch("different roots of a vector form",
+                 [&] {
+                     return MPI_Gatherv(a.at(0), 8, MPI_DOUBLE, b.at(0), counts.data(), displs.data(), MPI_DOUBLE,
+                                        rank == 0 ? 0 : 1, MPI_COMM_WORLD);
+                 },
+                 {"MPI_Gatherv", "root 0", "root 1"});
+        mismatch("different vector forms",
+                 [&] {
+                     return rank == 0 ? MPI_Alltoallv(a.at(0), counts.data(), displs.data(), MPI_DOUBLE, b.at(0),
+                                                      counts.data(), displs.data(), MPI_DOUBLE, MPI_COMM_WORLD)
+                                      : MPI_Scatterv(a.at(0), counts.data(), displs.data(), MPI_DOUBLE, b.at(0), 8,
+                                                     MPI_DOUBLE, 0, MPI_COMM_WORLD);
+                 },
+                 {"MPI_Alltoallv", "MPI_Scatterv"});
+        mismatch("different sizes to gather",
+                 [&] {
+                     return MPI_Gather(a.at(0), (rank == 0 ? kCount : kCount / 2) / size, MPI_DOUBLE, b.at(0),
+                                       kCount / size, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+                 },
+                 {std::to_string(kCount / size * 8), std::to_string(kCount / 2 / size * 8)});
         std::vector<double> host(kCount, 1.0);
         mismatch("a host rank is named too",
                  [&] {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <span>
 
+#include "carrier/nccl/exchange.hpp"
 #include "carrier/nccl/launch.hpp"
 #include "carrier/nccl/library.hpp"
 #include "carrier/nccl/mapping.hpp"
@@ -14,16 +15,6 @@
 
 namespace swy::carrier::nccl {
 namespace {
-
-struct Launch {
-    const Work& work;
-    Communicator& communicator;
-    const Entries& nccl;
-
-    ncclDataType_t type() const { return static_cast<ncclDataType_t>(work.type); }
-    ncclRedOp_t op() const { return static_cast<ncclRedOp_t>(work.op); }
-    cudaStream_t stream() const { return communicator.lane().stream(); }
-};
 
 ncclResult_t allreduce(const Launch& l) {
     return l.nccl.AllReduce(l.work.send, l.work.recv, l.work.count, l.type(), l.op(), l.communicator.handle(),
@@ -93,6 +84,7 @@ struct Row {
     ncclResult_t (*launch)(const Launch&);
     // Scratch memory of an in-place call, in blocks of count elements: 0, 1, or one a rank.
     enum : std::uint8_t { kNothing, kOneBlock, kAllBlocks } scratch;
+    bool planned = false;  // by exchange.cpp
 };
 
 constexpr Row kRows[] = {
@@ -103,6 +95,18 @@ constexpr Row kRows[] = {
     {CallId::kAlltoall, false, alltoall, Row::kAllBlocks},
     {CallId::kReduceScatterBlock, true, reduce_scatter_block, Row::kOneBlock},
     {CallId::kReduceScatter, true, reduce_scatter, Row::kOneBlock},
+    {CallId::kGather, false, gather, Row::kNothing, true},
+    {CallId::kGatherv, false, exchange, Row::kNothing, true},
+    {CallId::kScatter, false, scatter, Row::kNothing, true},
+    {CallId::kScatterv, false, exchange, Row::kNothing, true},
+    {CallId::kAllgatherv, false, allgatherv, Row::kNothing, true},
+    {CallId::kAlltoallv, false, exchange, Row::kNothing, true},
+    {CallId::kAlltoallw, false, exchange, Row::kNothing, true},
+    {CallId::kNeighborAllgather, false, exchange, Row::kNothing, true},
+    {CallId::kNeighborAllgatherv, false, exchange, Row::kNothing, true},
+    {CallId::kNeighborAlltoall, false, exchange, Row::kNothing, true},
+    {CallId::kNeighborAlltoallv, false, exchange, Row::kNothing, true},
+    {CallId::kNeighborAlltoallw, false, exchange, Row::kNothing, true},
 };
 
 const Row* row_of(CallId id) {
@@ -183,6 +187,9 @@ std::string before_launch(const Work& work, Communicator& communicator) {
         failure = failed(
             "copying the buffer of an exchange in place",
             lane.copy(work.scratch.data(), work.recv, work.bytes() * static_cast<std::size_t>(communicator.size())));
+    for (const Work::Copy& copy : work.copies)
+        if (failure.empty())
+            failure = failed("copying a block to its place", lane.copy(copy.to, copy.from, copy.bytes));
     return failure;
 }
 
@@ -199,9 +206,11 @@ Reason prepare(const Call& call, int rank, int size, Work& work) {
     const Row* row = row_of(call.id);
     if (row == nullptr)
         return Reason::kNotBuilt;
-    const Ends ends = ends_of(call, rank);
     work.id = call.id;
     work.root = call.root;
+    if (row->planned)
+        return plan(call, rank, size, work);
+    const Ends ends = ends_of(call, rank);
     work.in_place = ends.in_place;
     // Allgather and alltoall with MPI_IN_PLACE have only a receive operand; a reduction's ranks other than the root
     // only a send operand.

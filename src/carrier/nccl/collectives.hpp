@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "carrier/nccl/communicator.hpp"
 #include "device/device.hpp"
@@ -12,6 +13,13 @@
 #include "route/reason.hpp"
 
 namespace swy::carrier::nccl {
+
+// Adjacent bytes that go to or come from a rank.
+struct Block {
+    std::byte* data;
+    std::size_t bytes;
+    int peer;
+};
 
 // One collective in NCCL's terms. `count` is NCCL's: elements of `type` per rank for allgather, alltoall and
 // reduce_scatter_block.
@@ -29,11 +37,22 @@ struct Work {
     device::Location location;
     device::Scratch scratch;
 
+    // Of the collectives that move blocks of different sizes (exchange.cpp): what this rank sends and receives, and
+    // what it copies to itself before. Of MPI_Allgatherv, `receives` has a block of every rank with data.
+    std::vector<Block> sends, receives;
+    struct Copy {
+        void* to;
+        const void* from;
+        std::size_t bytes;
+    };
+    std::vector<Copy> copies;
+
     std::size_t bytes() const { return count * type_bytes; }
 };
 
 // Can this rank's part of the call go over NCCL, and with which resources? kNone: yes, and `work` holds all that run()
-// needs. The buffers are known to be device memory. `size` and `rank` are the communicator's.
+// needs. All data that this rank has is known to be device memory; where it has none, `work.location` stays without
+// device. `size` and `rank` are the communicator's.
 Reason prepare(const Call& call, int rank, int size, Work& work);
 
 // Launches and completes the call. "" or what went wrong (the communicator then is aborted).

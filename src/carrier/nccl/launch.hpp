@@ -1,8 +1,10 @@
-// How NCCL calls are launched, for this folder: one thread at a time, and several calls as one operation.
+// How NCCL calls are launched, for this folder: one thread at a time, several calls as one operation, collectives.
 #pragma once
 
 #include <mutex>
 
+#include "carrier/nccl/collectives.hpp"
+#include "carrier/nccl/communicator.hpp"
 #include "carrier/nccl/library.hpp"
 
 namespace swy::carrier::nccl {
@@ -26,6 +28,17 @@ class GroupCall {
   private:
     const Entries& nccl_;
     ncclResult_t first_;
+};
+
+// What the functions that launch a collective get.
+struct Launch {
+    const Work& work;
+    Communicator& communicator;
+    const Entries& nccl;
+
+    ncclDataType_t type() const { return static_cast<ncclDataType_t>(work.type); }
+    ncclRedOp_t op() const { return static_cast<ncclRedOp_t>(work.op); }
+    cudaStream_t stream() const { return communicator.lane().stream(); }
 };
 
 }  // namespace swy::carrier::nccl

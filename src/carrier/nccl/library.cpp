@@ -11,7 +11,7 @@ namespace swy::carrier::nccl {
 namespace {
 
 constexpr int kOldestVersion = 21800;
-constexpr int kFirstWithAlltoAll = 22800;
+constexpr int kFirstWithExchanges = 22800;
 
 struct Library {
     Entries entries;
@@ -84,8 +84,11 @@ Library open_library() {
             fmt::format("{} lacks {}: is it NCCL? Name another library in SWITCHYARD_NCCL_LIBRARY", file, missing);
     } else {
         library.usable = true;
-        if (library.version >= kFirstWithAlltoAll)
+        if (library.version >= kFirstWithExchanges) {
             bind(handle, "ncclAlltoAll", library.entries.AlltoAll);
+            bind(handle, "ncclGather", library.entries.Gather);
+            bind(handle, "ncclScatter", library.entries.Scatter);
+        }
     }
     return library;  // stays loaded for the life of the process: NCCL's threads run in it
 }

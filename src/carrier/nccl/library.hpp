@@ -29,7 +29,10 @@ struct Entries {
     decltype(&::ncclSend) Send = nullptr;
     decltype(&::ncclRecv) Recv = nullptr;
 
-    ncclResult_t (*AlltoAll)(const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t) = nullptr;  // 2.28
+    // 2.28
+    ncclResult_t (*AlltoAll)(const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t) = nullptr;
+    ncclResult_t (*Gather)(const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) = nullptr;
+    ncclResult_t (*Scatter)(const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) = nullptr;
 };
 
 // The library, loaded and checked the first time. nullptr when it is not to be had; problem() then says what was looked

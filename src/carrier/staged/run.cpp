@@ -3,7 +3,9 @@
 // leaves to the program's error handler.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
+#include <numeric>
 
 #include "carrier/staged/operands.hpp"
 #include "carrier/staged/pieces.hpp"
@@ -64,6 +66,19 @@ bool touches_device(const Call& call, const Operand& operand) {
     } catch (const std::bad_alloc&) {
         return device::on_device(operand.address);
     }
+}
+
+bool touches_host_alone(const Call& call, const Operand& operand) {
+    return !data_of(call, operand).empty() && !touches_device(call, operand);
+}
+
+std::size_t bytes_of(const Call& call, const Operand& operand) {
+    const Data data = data_of(call, operand);
+    const auto sum = [](const std::vector<Segment>& segments) {
+        return std::accumulate(segments.begin(), segments.end(), std::size_t{0},
+                               [](std::size_t n, const Segment& s) { return n + s.count * s.layout->size; });
+    };
+    return std::max(sum(data.reads), sum(data.writes));
 }
 
 }  // namespace swy::carrier::staged

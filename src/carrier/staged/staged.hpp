@@ -26,4 +26,10 @@ int begin(const Call& call, Real real, Reason reason, std::size_t bytes);
 // simply a block of a predefined type.
 bool touches_device(const Call& call, const Operand& operand);
 
+// Has it data, and all of that in host memory?
+bool touches_host_alone(const Call& call, const Operand& operand);
+
+// Bytes of data in an operand of any shape.
+std::size_t bytes_of(const Call& call, const Operand& operand);
+
 }  // namespace swy::carrier::staged

@@ -37,7 +37,7 @@ gpu::Memory allocate(Dice& dice, const std::vector<std::byte>& content) {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     const int home = rank % driver.devices;
-    driver.use(dice.one_in(6) ? dice.below(driver.devices) : home);
+    driver.use(!plain_only && dice.one_in(6) ? dice.below(driver.devices) : home);
     gpu::Memory memory(draw_kind(dice), content);
     driver.synchronize();  // what this context copies is on its way, for all that another one knows
     driver.use(home);
@@ -51,6 +51,8 @@ int devices() {
 }
 
 gpu::Kind draw_kind(Dice& dice) {
+    if (plain_only)
+        return gpu::Kind::kDevice;
     constexpr gpu::Kind kKinds[] = {gpu::Kind::kDevice,  gpu::Kind::kDevice, gpu::Kind::kDevice,
                                     gpu::Kind::kManaged, gpu::Kind::kHost,   gpu::Kind::kPinned};
     return kKinds[dice.below(static_cast<int>(std::size(kKinds)))];

@@ -7,12 +7,16 @@
 // launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 500
 // launch: -n 4 --gpus 2 -- 600
 // launch: -n 4 --gpus 4 -x SWITCHYARD_NCCL=0 -- 500
+// launch: -n 3 --gpus 3 -x SWITCHYARD_NCCL_THRESHOLD=1 -- 300
+// launch: -n 4 --gpus 4 -x SWITCHYARD_NCCL_THRESHOLD=1 -x VGPU_JITTER=3 -- 300 --plain
+// launch: -n 5 --gpus 5 -x SWITCHYARD_NCCL_THRESHOLD=512 -- 200 --plain
 // launch: -n 2 --gpus 2 -x SWITCHYARD_PINNED_POOL=4096 -x SWITCHYARD_SYNC=none -- 400
 // test-timeout: 240
 // clang-format on
 #include <mpi.h>
 
 #include <cstdlib>
+#include <string_view>
 
 #include "../../random_seed.hpp"
 #include "round.hpp"
@@ -65,6 +69,8 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     gpu::Driver::get().use(rank % staged_test::devices());
+    staged_test::plain_only = argc > 1 && std::string_view(argv[argc - 1]) == "--plain";
+    argc -= staged_test::plain_only ? 1 : 0;
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 100;
     unsigned seed = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : random_seed();
     MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);

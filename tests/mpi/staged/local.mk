@@ -8,7 +8,8 @@ tests_mpi_staged_differential_SOURCES = tests/mpi/staged/differential.cpp $(stag
 tests_mpi_staged_nonblocking_SOURCES = tests/mpi/staged/nonblocking.cpp $(staged_rounds)
 tests_mpi_staged_nonblocking_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_staged_differential_LDADD = $(MPI_TEST_LIBS)
-TESTS += tests/mpi/staged/differential tests/mpi/staged/nonblocking
+TESTS += tests/mpi/staged/differential tests/mpi/staged/nonblocking tests/mpi/staged/routes.test
+EXTRA_DIST += tests/mpi/staged/routes.test
 
 # Failures of the driver, and operands beyond the page-locked pool.
 check_PROGRAMS += tests/mpi/staged/failures tests/mpi/staged/large

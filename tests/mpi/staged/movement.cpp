@@ -64,12 +64,16 @@ void gather(Round& round, bool scatter, bool vector) {
     round.twice([&](Side side) {
         void* here = in_place && root.is_root ? MPI_IN_PLACE : single.at(side);
         void* there = many.at(side);
-        const int *c = blocks.counts.data(), *d = blocks.displs.data();
+        // Elsewhere than at the root MPI ignores these.
+        const bool ignored = !round.inter && !root.is_root;
+        const int *c = ignored ? nullptr : blocks.counts.data(), *d = ignored ? nullptr : blocks.displs.data();
+        const MPI_Datatype type = ignored ? MPI_DATATYPE_NULL : all.type;
+        const int each = ignored ? -7 : even;
         if (scatter)
-            return vector ? forms::Scatterv(there, c, d, all.type, here, mine, one.type, root.argument, round.comm)
-                          : forms::Scatter(there, even, all.type, here, mine, one.type, root.argument, round.comm);
-        return vector ? forms::Gatherv(here, mine, one.type, there, c, d, all.type, root.argument, round.comm)
-                      : forms::Gather(here, mine, one.type, there, even, all.type, root.argument, round.comm);
+            return vector ? forms::Scatterv(there, c, d, type, here, mine, one.type, root.argument, round.comm)
+                          : forms::Scatter(there, each, type, here, mine, one.type, root.argument, round.comm);
+        return vector ? forms::Gatherv(here, mine, one.type, there, c, d, type, root.argument, round.comm)
+                      : forms::Gather(here, mine, one.type, there, each, type, root.argument, round.comm);
     });
     round.expect_same(single, "own");
     round.expect_same(many, "root's");

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "../../collective_forms.hpp"
 #include "../../random_seed.hpp"
@@ -207,6 +208,8 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     gpu::Driver::get().use(rank % staged_test::devices());
+    staged_test::plain_only = argc > 1 && std::string_view(argv[argc - 1]) == "--plain";
+    argc -= staged_test::plain_only ? 1 : 0;
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 100;
     unsigned seed = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : random_seed();
     MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);

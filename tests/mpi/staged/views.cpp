@@ -102,7 +102,7 @@ View::View(View&& other) noexcept
       owned_(std::exchange(other.owned_, false)) {}
 
 View make_view(Dice& dice, int ints, int most) {
-    const int form = dice.below(9);
+    const int form = plain_only ? 8 : dice.below(9);
     if (ints == 1 && form < 3)
         return View(MPI_INT, false);
     switch (form) {

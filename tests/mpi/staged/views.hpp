@@ -39,4 +39,7 @@ class View {
 inline constexpr int kSent = 1 << 30;
 View make_view(Dice& dice, int ints, int most);
 
+// All data adjacent and in device memory, as NCCL takes it: the option --plain of the programs.
+inline bool plain_only = false;
+
 }  // namespace staged_test
