@@ -7,5 +7,6 @@ program exchange_f08
   use device_memory
   implicit none
   type(MPI_Status) :: status
+  type(MPI_Request) :: requests(2)
   include 'exchange_body.inc'
 end program

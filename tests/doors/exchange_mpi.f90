@@ -7,5 +7,6 @@ program exchange_mpi
   use device_memory
   implicit none
   integer :: status(MPI_STATUS_SIZE)
+  integer :: requests(2)
   include 'exchange_body.inc'
 end program

@@ -74,6 +74,22 @@ def main():
         comm.Send(out, (rank + 1) % size)
     expect("Recv", into, ramp((rank - 1) % size))
 
+    into = make([0] * count)
+    requests = [comm.Irecv(into, source=MPI.ANY_SOURCE, tag=4), comm.Isend(out, (rank + 1) % size, tag=4)]
+    statuses = [MPI.Status(), MPI.Status()]
+    MPI.Request.Waitall(requests, statuses)
+    expect("Irecv", into, ramp((rank - 1) % size))
+    if (statuses[0].source, statuses[0].tag, statuses[0].Get_count(MPI.INT)) != ((rank - 1) % size, 4, count):
+        print(f"the status of Irecv is wrong on rank {rank}", file=sys.stderr)
+        comm.Abort(1)
+    persistent = [comm.Recv_init(into, (rank - 1) % size, 5), comm.Send_init(make(ramp(rank + 1)), (rank + 1) % size, 5)]
+    MPI.Prequest.Startall(persistent)
+    while not MPI.Request.Testall(persistent):
+        pass
+    expect("Recv_init", into, ramp((rank - 1) % size + 1))
+    for request in persistent:
+        request.Free()
+
     buffer = make(ramp(rank))
     comm.Bcast(buffer, 0)
     expect("Bcast", buffer, ramp(0))
