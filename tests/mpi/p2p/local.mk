@@ -39,11 +39,13 @@ tests_mpi_p2p_pipeline_large_SOURCES = tests/mpi/p2p/pipeline_large.cpp tests/mp
 tests_mpi_p2p_pipeline_large_LDADD = $(TRANSFER_TEST_LIBS)
 
 # Which NCCL communicator carries messages, and that no order of them ends in a deadlock.
-check_PROGRAMS += tests/mpi/p2p/policies
+check_PROGRAMS += tests/mpi/p2p/policies tests/mpi/p2p/faulty
+tests_mpi_p2p_faulty_SOURCES = tests/mpi/p2p/faulty.cpp tests/mpi/gpu.hpp
+tests_mpi_p2p_faulty_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_p2p_policies_SOURCES = tests/mpi/p2p/policies.cpp tests/mpi/gpu.hpp
 tests_mpi_p2p_policies_LDADD = $(MPI_TEST_LIBS)
-TESTS += tests/mpi/p2p/policies tests/mpi/p2p/lanes.test
-EXTRA_DIST += tests/mpi/p2p/lanes.test
+TESTS += tests/mpi/p2p/policies tests/mpi/p2p/lanes.test tests/mpi/p2p/faults.test
+EXTRA_DIST += tests/mpi/p2p/lanes.test tests/mpi/p2p/faults.test
 
 # Requests of ours: from behind the doors, and as programs see them.
 check_PROGRAMS += tests/mpi/p2p/handles tests/mpi/p2p/requests

@@ -1,0 +1,67 @@
+// Two ranks exchange messages in device memory while NCCL or the driver fails on one of them (VGPU_FAULTS). Each says
+// which rounds have failed and why; in all others what arrives is checked. With an argument a collective comes first.
+// Driven by faults.test.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <vector>
+
+#include "../gpu.hpp"
+
+namespace {
+
+constexpr int kBytes = 96 * 1024;  // over SWITCHYARD_P2P_THRESHOLD
+constexpr int kRounds = 60;
+
+std::vector<std::byte> content(int from, int round) {
+    std::vector<std::byte> all(kBytes);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(from * 31 + round));
+    return all;
+}
+
+void say(int rank, int round, int code) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0, mpi_class = 0;
+    MPI_Error_class(code, &mpi_class);
+    MPI_Error_string(code, text, &length);
+    std::fprintf(stderr, "rank %d, round %d, class %d: %s\n", rank, round, mpi_class, text);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int rank = 0, wrong = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    gpu::Driver::get().use(rank);
+    const gpu::Memory out(gpu::Kind::kDevice, kBytes), in(gpu::Kind::kDevice, kBytes);
+    // Gives the communicator its own NCCL communicator.
+    if (argc > 1)
+        MPI_Allreduce(out.at(0), in.at(0), kBytes, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
+    for (int round = 0; round < kRounds; ++round) {
+        const std::vector<std::byte> mine = content(rank, round);
+        gpu::Driver::get().copy(out.at(0), mine.data(), mine.size());
+        MPI_Request requests[2];
+        MPI_Status statuses[2];
+        MPI_Irecv(in.at(0), kBytes, MPI_BYTE, 1 - rank, round, MPI_COMM_WORLD, &requests[0]);
+        MPI_Isend(out.at(0), kBytes, MPI_BYTE, 1 - rank, round, MPI_COMM_WORLD, &requests[1]);
+        bool failed = MPI_Waitall(2, requests, statuses) != MPI_SUCCESS;
+        for (int i = 0; failed && i < 2; ++i)
+            if (statuses[i].MPI_ERROR != MPI_SUCCESS)
+                say(rank, round, statuses[i].MPI_ERROR);
+        if (!failed && in.read() != content(1 - rank, round) && wrong++ == 0)
+            std::fprintf(stderr, "rank %d, round %d: what has arrived is wrong\n", rank, round);
+        // Lanes are made in the background.
+        for (int turn = 0; round < 20 && turn < 20; ++turn) {
+            usleep(1000);
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        if (failed && round == kRounds - 1)
+            ++wrong;
+    }
+    MPI_Finalize();
+    return wrong == 0 ? 0 : 1;
+}
