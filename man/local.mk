@@ -2,9 +2,14 @@
 dist_man_MANS += man/switchyard.1 man/switchyard-info.1 man/switchyard-run.1 man/switchyard-topo.1 \
     man/vgpu.7 \
     man/MPIX_AVG.3 man/MPIX_FLOAT16.3
-nodist_man_MANS += man/switchyard.7
+nodist_man_MANS += man/switchyard.7 man/switchyard-routes.7
 EXTRA_DIST += man/switchyard.7.in
-CLEANFILES += man/switchyard.7
+CLEANFILES += man/switchyard.7 man/switchyard-routes.7
+
+# Only written when its text changes: hence the touch.
+man/switchyard-routes.7: $(GENERATOR) $(CALL_TABLE)
+	@$(MKDIR_P) man
+	$(AM_V_GEN)$(PYTHON3) $(top_srcdir)/mpi_compat/generate.py --manual $@ && touch $@
 
 man/switchyard.7: man/switchyard.7.in switchyard$(EXEEXT)
 	@$(MKDIR_P) man

@@ -7,6 +7,7 @@
       AVAILABLE lists the symbols that the MPI at hand exports, one a line; functions that are not in MPI 3.1 get doors
       only where it has them. Without --available: MPI 3.1 alone.
   python3 mpi_compat/generate.py --coverage docs/coverage.md     every function and what happens to a device buffer in it
+  python3 mpi_compat/generate.py --manual switchyard-routes.7    the same for people, by what happens
   python3 mpi_compat/generate.py --list optional|files|doors     names, one a line: functions with generated doors from
                                                                  outside MPI 3.1, files written to --sources, doors of the MPI
                                                                  at hand
@@ -24,6 +25,7 @@ import calls  # noqa: E402
 import write_coverage  # noqa: E402
 import write_doors  # noqa: E402
 import write_headers  # noqa: E402
+import write_manual  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -35,6 +37,7 @@ def main():
     parser.add_argument("--headers", help="folder for headers")
     parser.add_argument("--sources", help="folder for sources")
     parser.add_argument("--coverage", help="file for the coverage page")
+    parser.add_argument("--manual", help="file for the manual page")
     parser.add_argument("--list", choices=("optional", "files", "doors"))
     options = parser.parse_args()
     try:
@@ -52,6 +55,9 @@ def main():
     if options.coverage:
         path = pathlib.Path(options.coverage)
         write(path.parent, {path.name: write_coverage.page(rows, families)})
+    if options.manual:
+        path = pathlib.Path(options.manual)
+        write(path.parent, {path.name: write_manual.page(rows, families)})
     if options.list:
         print("\n".join(listed(options.list, rows, present, families)))
 

@@ -7,7 +7,8 @@ CALL_TABLE = $(top_srcdir)/mpi_compat/calls/collective.txt $(top_srcdir)/mpi_com
     $(top_srcdir)/mpi_compat/calls/one_sided.txt $(top_srcdir)/mpi_compat/calls/point_to_point.txt
 GENERATOR = $(top_srcdir)/mpi_compat/generate.py $(top_srcdir)/mpi_compat/calls.py \
     $(top_srcdir)/mpi_compat/write_headers.py $(top_srcdir)/mpi_compat/write_doors.py \
-    $(top_srcdir)/mpi_compat/write_matching.py $(top_srcdir)/mpi_compat/write_coverage.py
+    $(top_srcdir)/mpi_compat/write_matching.py $(top_srcdir)/mpi_compat/write_coverage.py \
+    $(top_srcdir)/mpi_compat/write_manual.py
 EXTRA_DIST += $(CALL_TABLE) $(GENERATOR) mpi_compat/calls/README.md
 
 GENERATED_DOORS = \
