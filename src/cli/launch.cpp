@@ -52,11 +52,29 @@ std::string preload(const std::string& before, const std::string& library) {
     return before.empty() ? library : before + ":" + library;
 }
 
+constexpr const char* kNoDevices = "CUDA_VISIBLE_DEVICES=-1";
+
 std::string search_path(const std::string& first, const std::string& before) {
     return before.empty() ? first : first + ":" + before;
 }
 
 }  // namespace
+
+Launch make_rank(const Wishes& wishes, const Environment& environment) {
+    Launch launch;
+    launch.added.emplace_back("LD_PRELOAD", preload(value_of(environment, "LD_PRELOAD"), wishes.library));
+    if (!wishes.virtual_gpus.empty()) {
+        launch.added.emplace_back("LD_LIBRARY_PATH",
+                                  search_path(wishes.virtual_gpus, value_of(environment, "LD_LIBRARY_PATH")));
+        launch.added.emplace_back("VGPU_COUNT", std::to_string(wishes.count));
+    }
+    if (!wishes.report.empty())
+        launch.added.emplace_back("SWITCHYARD_REPORT", wishes.report);
+    if (wishes.gpus == "none")
+        launch.added.emplace_back("CUDA_VISIBLE_DEVICES", "-1");
+    launch.words = wishes.program;
+    return launch;
+}
 
 Launch make_launch(const Wishes& wishes, const Environment& environment) {
     Launch launch;
@@ -89,6 +107,8 @@ Launch make_launch(const Wishes& wishes, const Environment& environment) {
     }
     if (!wishes.report.empty())
         exported("SWITCHYARD_REPORT=" + wishes.report);
+    if (wishes.gpus == "none")
+        exported(kNoDevices);
     // Processes on other nodes see only what mpirun exports.
     for (const auto& [name, value] : environment) {
         const bool ours =
@@ -102,6 +122,8 @@ Launch make_launch(const Wishes& wishes, const Environment& environment) {
     words.push_back(wishes.mpirun);
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), exports_of_ours.begin(), exports_of_ours.end());
+    if (wishes.gpus == "near" || wishes.gpus == "spread")
+        words.insert(words.end(), {wishes.command, "place", wishes.gpus, "--"});
     for (const std::string& word : wishes.program) {
         words.push_back(word);
         if (word == ":")  // another program of the same job; Open MPI 4.1 exports to each apart

@@ -15,6 +15,8 @@ struct Wishes {
     std::string virtual_gpus;                 // folder of their libraries; "" without them
     int count = 0;                            // of virtual GPUs per node
     std::string report;                       // value for SWITCHYARD_REPORT; "" leaves it to the environment
+    std::string gpus;                         // "near", "spread", "none"; "" or "all" leaves them as they are
+    std::string command;                      // this one, which each rank starts before the program
     std::vector<std::string> mpirun_options;  // passed through as they are
     std::vector<std::string> program;         // and its arguments
 };
@@ -27,6 +29,10 @@ struct Launch {
 };
 
 Launch make_launch(const Wishes& wishes, const Environment& environment);
+
+// In a process that a launcher (srun, mpirun) has started as one of a job's ranks: the program itself, in the
+// environment that mpirun would have given it. Placing among the GPUs is left to the caller.
+Launch make_rank(const Wishes& wishes, const Environment& environment);
 
 // As one line for a POSIX shell.
 std::string shell_quoted(const std::string& word);

@@ -11,10 +11,14 @@ switchyard_SOURCES = \
     src/cli/main.cpp \
     src/cli/manual.cpp \
     src/cli/node.cpp src/cli/node.hpp src/cli/node_json.cpp src/cli/node_svg.cpp src/cli/node_text.cpp \
+    src/cli/place.cpp src/cli/place.hpp \
     src/cli/places.cpp src/cli/places.hpp \
     src/cli/probe.cpp src/cli/probe.hpp \
+    src/cli/rank.cpp src/cli/rank.hpp \
+    src/cli/report.cpp \
     src/cli/run.cpp \
     src/cli/topo.cpp \
+    src/report/compare.cpp src/report/read.cpp $(swy_report_sources) \
     src/route/reason.cpp src/route/reason.hpp \
     src/topology/version.cpp src/topology/version.hpp \
     $(swy_settings_sources) $(swy_device_sources) $(swy_topology_sources)

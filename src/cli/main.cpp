@@ -17,10 +17,12 @@ constexpr const char* kHelp =
     "                      run a program under mpirun with Switchyard\n"
     "  switchyard info     what was found here (MPI, GPU driver, NCCL) and every setting\n"
     "  switchyard topo     the node with its GPUs, and which suits which rank\n"
+    "  switchyard report FILE...\n"
+    "                      print what run --report=json:FILE wrote, or compare several\n"
     "  switchyard --version\n"
     "\n"
     "Each has its own --help; the manual pages are switchyard(1), switchyard-run(1), switchyard-info(1),\n"
-    "switchyard-topo(1), switchyard(7) for the settings, and vgpu(7) for the virtual GPUs.\n";
+    "switchyard-topo(1), switchyard-report(1), switchyard(7) for the settings, and vgpu(7) for the virtual GPUs.\n";
 
 }  // namespace
 
@@ -34,6 +36,10 @@ int main(int argc, char** argv) {
         return swy::cli::info(rest);
     if (first == "topo")
         return swy::cli::topo(rest);
+    if (first == "report")
+        return swy::cli::report(rest);
+    if (first == "place")
+        return swy::cli::place(rest);
     if (first == "settings")
         return swy::cli::settings(rest);
     if (first == "--version" || first == "-V") {
@@ -47,8 +53,9 @@ int main(int argc, char** argv) {
     if (first.empty())
         std::fprintf(stderr, "%s", kHelp);
     else
-        std::fprintf(stderr,
-                     "switchyard: there is no command \"%s\"; there are run, info and topo (switchyard --help)\n",
-                     words[0].c_str());
+        std::fprintf(
+            stderr,
+            "switchyard: there is no command \"%s\"; there are run, info, topo and report (switchyard --help)\n",
+            words[0].c_str());
     return swy::cli::kUsage;
 }

@@ -11,7 +11,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/launch.hpp"
+#include "cli/place.hpp"
 #include "cli/places.hpp"
+#include "cli/rank.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::cli {
@@ -19,8 +21,8 @@ namespace swy::cli {
 namespace {
 
 constexpr const char* kSynopsis =
-    "switchyard run [--virtual-gpus N] [-n NP] [--report[=text|json:FILE]] [--dry-run] [--mpirun FILE]\n"
-    "                             [any mpirun option ...] -- PROGRAM [ARGS ...]";
+    "switchyard run [--virtual-gpus N] [-n NP] [--gpus near|spread|all|none] [--report[=text|json:FILE]]\n"
+    "                             [--dry-run] [--mpirun FILE] [any mpirun option ...] -- PROGRAM [ARGS ...]";
 constexpr const char* kNotes =
     "Everything that is not listed above is mpirun's: -n, -np, --map-by, --host, --mca, -x ...\n"
     "The exit status is mpirun's; 125 when switchyard itself fails, 126 when PROGRAM cannot be executed,\n"
@@ -64,7 +66,7 @@ Parts take_apart(std::span<const std::string> words) {
             parts.ours.emplace_back("--report=1");
         } else if (is_option(*word, "--report") || *word == "--dry-run" || *word == "--help" || *word == "-h") {
             parts.ours.push_back(*word);
-        } else if (is_option(*word, "--virtual-gpus") || is_option(*word, "--mpirun")) {
+        } else if (is_option(*word, "--virtual-gpus") || is_option(*word, "--gpus") || is_option(*word, "--mpirun")) {
             parts.ours.push_back(*word);
             if (word->find('=') == std::string::npos && word + 1 != dashes)
                 parts.ours.push_back(*++word);
@@ -174,10 +176,41 @@ std::string fill_places(Wishes& wishes, bool is_virtual) {
         return "the virtual GPUs' libraries are not where they belong, in " + places.expected_virtual_gpus.string();
     wishes.library = places.library->string();
     wishes.virtual_gpus = is_virtual ? places.virtual_gpus->string() : "";
+    wishes.command = places.command.string();
     if (wishes.library.find_first_of(": ") != std::string::npos)
         return wishes.library +
                " has a space or a colon in its path, which LD_PRELOAD cannot take; move it or link to it";
     return {};
+}
+
+std::string check_gpus(const Wishes& wishes, const Parts& parts) {
+    if ((wishes.gpus == "near" || wishes.gpus == "spread") &&
+        std::find(parts.program.begin(), parts.program.end(), ":") != parts.program.end())
+        return "--gpus=" + wishes.gpus +
+               " works for one program at a time, not for several joined by \":\"; give each a script that starts "
+               "it, or leave --gpus out and let the programs choose";
+    return {};
+}
+
+// srun, or an mpirun, has started this process as a rank already: it becomes the program.
+int run_as_rank(Wishes& wishes, Parts& parts, bool dry_run) {
+    if (!parts.mpirun.empty())
+        return fail("this process is a rank of a job already (PMIX_RANK or PMI_RANK is set), so " + parts.mpirun[0] +
+                    " has no meaning here: give it to the launcher, as in: srun -n 4 switchyard run -- PROGRAM");
+    wishes.program = std::move(parts.program);
+    const Launch launch = make_rank(wishes, environment());
+    if (dry_run) {
+        std::puts(shell_line(launch).c_str());
+        return kDone;
+    }
+    for (const auto& [name, value] : launch.added)
+        setenv(name.c_str(), value.c_str(), 1);
+    if (wishes.gpus != "near" && wishes.gpus != "spread")
+        return become(launch.words);
+    // By a new process, since where the virtual GPUs' driver is found is settled when a process starts.
+    std::vector<std::string> placing = {wishes.command, "place", wishes.gpus, "--"};
+    placing.insert(placing.end(), launch.words.begin(), launch.words.end());
+    return become(placing);
 }
 
 }  // namespace
@@ -194,6 +227,10 @@ int run(std::span<const std::string> words) {
         app.add_option("--virtual-gpus", wishes.count, "give each node N virtual GPUs (real ones are not seen)")
             ->type_name("N")
             ->check(CLI::Range(0, 64).description(""));
+    app.add_option("--gpus", wishes.gpus,
+                   "which GPUs each rank sees: those near its cores, one spread over the node, all, or none")
+        ->type_name("WORD")
+        ->check(CLI::IsMember({"near", "spread", "all", "none"}).description(""));
     app.add_option("--report", wishes.report, "report at the end: a table, or an object in FILE")
         ->type_name("[=text|json:FILE]");
     app.add_flag("--dry-run", dry_run, "print the mpirun line and do nothing");
@@ -218,6 +255,10 @@ int run(std::span<const std::string> words) {
         return fail(problems);
     if (const std::string problem = fill_places(wishes, gpus->count() > 0); !problem.empty())
         return fail(problem);
+    if (const std::string problem = check_gpus(wishes, parts); !problem.empty())
+        return fail(problem);
+    if (is_rank())
+        return run_as_rank(wishes, parts, dry_run);
     wishes.mpirun = find_mpirun(mpirun).string();
     if (wishes.mpirun.empty())
         return fail((mpirun.empty() ? "mpirun was not found in PATH" : mpirun + " is no program") +

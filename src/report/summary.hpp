@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,5 +37,11 @@ struct Summary {
 std::string as_text(const Summary& summary);  // one screen, for a terminal of 100 columns
 std::string as_json(
     const Summary& summary);  // one object, UTF-8 (other bytes in names are replaced), ends in a newline
+
+// What as_json() wrote. Returns "" or what is wrong; the summary is then of no use.
+std::string from_json(const std::string& text, Summary& summary);
+
+// Several runs side by side, call by call; what differs most in time comes first. `names` are those of the files.
+std::string compared(std::span<const Summary> summaries, std::span<const std::string> names);
 
 }  // namespace swy::report

@@ -10,5 +10,6 @@ swy_topology_sources = \
     src/topology/explain.cpp src/topology/explain.hpp \
     src/topology/lists.cpp src/topology/lists.hpp \
     src/topology/machine.cpp src/topology/machine.hpp \
+    src/topology/members.cpp src/topology/members.hpp \
     src/topology/neighbours.cpp src/topology/neighbours.hpp
 libswy_la_SOURCES += $(swy_topology_sources)

@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/summary.hpp"
+
+namespace swy::report {
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::string text_of(const Json& value) {
+    return value.is_null() ? "" : value.get<std::string>();
+}
+
+// The one of `count` values whose name this is. A name that this version does not know is an error: it would be shown
+// as something that it is not.
+template <typename Word>
+Word word_of(const std::string& text, int count) {
+    for (int i = 0; i < count; ++i)
+        if (name(static_cast<Word>(i)) == text)
+            return static_cast<Word>(i);
+    throw std::invalid_argument("\"" + text + "\" is not known to this version of Switchyard");
+}
+
+Summary summary_of(const Json& report) {
+    Summary summary;
+    const Json& versions = report.at("versions");
+    summary.switchyard = text_of(versions.at("switchyard"));
+    summary.mpi = text_of(versions.at("mpi"));
+    summary.nccl = text_of(versions.at("nccl"));
+    summary.driver = text_of(versions.at("driver"));
+    const Json& hosts = report.at("ranks").at("hosts");
+    const Json& devices = report.at("devices");
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank)
+        summary.ranks.push_back({text_of(hosts.at(rank)), text_of(devices.at(rank))});
+    const Json& communicators = report.at("communicators");
+    summary.communicators = {communicators.at("made"), communicators.at("reused"), communicators.at("evicted"),
+                             communicators.at("live_max")};
+    for (const Json& call : report.at("calls"))
+        summary.lines.push_back({call.at("call"), word_of<Carrier>(call.at("carrier"), kCarriers),
+                                 word_of<Reason>(call.at("reason"), kReasons), call.at("count"), call.at("bytes"),
+                                 call.at("seconds")});
+    return summary;
+}
+
+}  // namespace
+
+std::string from_json(const std::string& text, Summary& summary) {
+    try {
+        summary = summary_of(Json::parse(text));
+    } catch (const std::exception& error) {
+        return fmt::format("no report of a run ({}); SWITCHYARD_REPORT=json:FILE writes one", error.what());
+    }
+    if (summary.ranks.empty())
+        return "a report of no rank";
+    return {};
+}
+
+}  // namespace swy::report

@@ -1,0 +1,12 @@
+// Sizes and times as the report writes them, for people.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace swy::report {
+
+std::string size_text(std::uint64_t bytes);  // "1.5 MiB"
+std::string time_text(double seconds);       // "12.0 ms"
+
+}  // namespace swy::report
