@@ -23,3 +23,9 @@ switchyard_SOURCES = \
     src/topology/version.cpp src/topology/version.hpp \
     $(swy_settings_sources) $(swy_device_sources) $(swy_topology_sources)
 switchyard_LDADD = $(HWLOC_LIBS) -ldl
+
+# Shell completion, where bash-completion and zsh look for it.
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = src/cli/completion/bash/switchyard
+zshcompletiondir = $(datadir)/zsh/site-functions
+dist_zshcompletion_DATA = src/cli/completion/zsh/_switchyard
