@@ -27,6 +27,11 @@ int MPIX_Switchyard_version(int* major, int* minor, int* patch);
  */
 int MPIX_Query_cuda_support(void);
 
+/* Which device suits this process: the ordinal for cudaSetDevice, chosen for all processes of `comm` on a node together
+ * by their cores, the devices that each sees, and the distances between them; MPI_UNDEFINED for a process that sees
+ * none. Collective over `comm`, an intracommunicator. See MPIX_Device_suggest(3). */
+int MPIX_Device_suggest(MPI_Comm comm, int* device);
+
 /* Floating-point numbers of 16 and 8 bits, in host and device memory: IEEE's half, bfloat16, and the two 8-bit formats
  * of the OCP, e4m3 without infinities. They have MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX and MPIX_AVG. The handles are
  * there from MPI_Init (or MPI_Session_init) to MPI_Finalize, as a predefined type's are, and are not the program's to

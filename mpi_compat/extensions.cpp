@@ -1,10 +1,14 @@
-// The datatypes and the operator of mpix_switchyard.h. Whoever asks for one opens the gate: from then on the doors of
-// reductions have something to do in this process, with or without GPUs.
+// The extensions of mpix_switchyard.h: a device for each process, datatypes, an operator. Whoever asks for one of the
+// latter opens the gate: from then on the doors of reductions have something to do in this process, with or without
+// GPUs.
 #include <mpix_switchyard.h>
 
+#include "comm/suggest.hpp"
 #include "datatype/extension.hpp"
+#include "error/error.hpp"
 #include "mpi_compat/door.hpp"
 #include "request/engine.hpp"
+#include "route/depth.hpp"
 
 using namespace swy;
 
@@ -42,4 +46,11 @@ extern "C" SWY_EXPORT MPI_Op MPIX_Op_avg(void) {
         request::start_engine();  // divides what a request stands for; the router says so where it does not run
     }
     return op;
+}
+
+extern "C" SWY_EXPORT int MPIX_Device_suggest(MPI_Comm comm, int* device) {
+    const route::Inside guard;
+    if (device == nullptr)
+        return error::raise(Owner(comm), MPI_ERR_ARG, "MPIX_Device_suggest: the address for the device is NULL");
+    return comm::suggest(comm, *device);
 }

@@ -13,6 +13,7 @@
 #include "carrier/nccl/library.hpp"
 #include "carrier/nccl/member.hpp"
 #include "comm/control.hpp"
+#include "comm/suggest.hpp"
 #include "real.hpp"
 
 namespace swy::comm {
@@ -188,10 +189,12 @@ int establish(State& state, const device::Location& location) {
     if (state.obstacle == Reason::kNoNccl || state.obstacle == Reason::kOldNccl)
         if (mine.nccl_version == 0)
             complain(state, nccl::problem());
-    if (state.obstacle != Reason::kNone)
-        return MPI_SUCCESS;
     nccl::Group group(facts.size());
     std::transform(facts.begin(), facts.end(), group.begin(), [](const Fact& f) { return f.member; });
+    if (state.obstacle == Reason::kDuplicateGpu)
+        warn_of_idle_gpus(state, group);
+    if (state.obstacle != Reason::kNone)
+        return MPI_SUCCESS;
     Proposal proposal;
     rc = propose(state, proposal, true, group);
     if (rc == MPI_SUCCESS && proposal.reuse != 0) {

@@ -8,5 +8,7 @@ libswy_la_SOURCES += \
     src/comm/neighbours.hpp \
     src/comm/state.cpp \
     src/comm/state.hpp \
+    src/comm/suggest.cpp \
+    src/comm/suggest.hpp \
     src/comm/world.cpp \
     src/comm/world.hpp

@@ -1,7 +1,7 @@
 # MPI tests: programs that run under tests/launch.
 
 # Blocking collectives on device memory.
-check_PROGRAMS += tests/mpi/collectives tests/mpi/mismatch tests/mpi/sessions tests/mpi/steps
+check_PROGRAMS += tests/mpi/collectives tests/mpi/mismatch tests/mpi/sessions tests/mpi/steps tests/mpi/suggest
 tests_mpi_collectives_SOURCES = tests/mpi/collectives.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
 tests_mpi_collectives_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_mismatch_SOURCES = tests/mpi/mismatch.cpp tests/mpi/gpu.hpp
@@ -10,5 +10,7 @@ tests_mpi_sessions_SOURCES = tests/mpi/sessions.cpp tests/mpi/gpu.hpp
 tests_mpi_sessions_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_steps_SOURCES = tests/mpi/steps.cpp tests/mpi/gpu.hpp
 tests_mpi_steps_LDADD = $(MPI_TEST_LIBS)
-TESTS += tests/mpi/collectives tests/mpi/mismatch tests/mpi/sessions tests/mpi/routes.test
-EXTRA_DIST += tests/mpi/routes.test
+tests_mpi_suggest_SOURCES = tests/mpi/suggest.cpp tests/mpi/gpu.hpp
+tests_mpi_suggest_LDADD = $(MPI_TEST_LIBS)
+TESTS += tests/mpi/collectives tests/mpi/mismatch tests/mpi/sessions tests/mpi/suggest tests/mpi/idle_gpus.test tests/mpi/routes.test
+EXTRA_DIST += tests/mpi/routes.test tests/mpi/idle_gpus.test

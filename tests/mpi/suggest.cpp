@@ -1,0 +1,76 @@
+// MPIX_Device_suggest gives the ranks of a node different devices, shares them evenly where there are too few, counts
+// only the processes of its communicator, and says where there is none. The argument is the number of devices.
+// clang-format off
+// launch: -n 4 --gpus 4 -- 4
+// launch: -n 5 --gpus 2 -- 2
+// launch: -n 2 --gpus 1 -- 1
+// launch: -n 2 -- 0
+// test-timeout: 60
+// clang-format on
+
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+int failures = 0;
+
+void expect(bool good, const char* what) {
+    if (good)
+        return;
+    ++failures;
+    std::fprintf(stderr, "suggest: %s\n", what);
+}
+
+using Suggest = int (*)(MPI_Comm, int*);
+
+std::vector<int> suggested(Suggest suggest, MPI_Comm comm) {
+    int size = 0;
+    int mine = -77;
+    MPI_Comm_size(comm, &size);
+    expect(suggest(comm, &mine) == MPI_SUCCESS, "returns MPI_SUCCESS");
+    std::vector<int> all(static_cast<std::size_t>(size));
+    MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, comm);
+    return all;
+}
+
+void check_even(const std::vector<int>& all, int devices) {
+    const int ranks = static_cast<int>(all.size());
+    for (int device = 0; device < devices; ++device) {
+        const auto load = std::count(all.begin(), all.end(), device);
+        expect(load >= ranks / devices && load <= (ranks + devices - 1) / devices, "devices are shared evenly");
+    }
+    for (const int device : all)
+        expect(devices == 0 ? device == MPI_UNDEFINED : device >= 0 && device < devices, "a device that there is");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    const int devices = std::atoi(argv[1]);
+    const auto suggest = reinterpret_cast<Suggest>(dlsym(RTLD_DEFAULT, "MPIX_Device_suggest"));
+    if (suggest == nullptr) {
+        std::fprintf(stderr, "suggest: the library does not have it\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    check_even(suggested(suggest, MPI_COMM_WORLD), devices);
+    expect(suggested(suggest, MPI_COMM_WORLD) == suggested(suggest, MPI_COMM_WORLD), "the same when asked again");
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm half = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+    check_even(suggested(suggest, half), devices);
+    MPI_Comm_set_errhandler(half, MPI_ERRORS_RETURN);
+    int error_class = MPI_SUCCESS;
+    MPI_Error_class(suggest(half, nullptr), &error_class);
+    expect(error_class == MPI_ERR_ARG, "refuses a null pointer");
+    MPI_Comm_free(&half);
+    MPI_Finalize();
+    return failures == 0 ? 0 : 1;
+}
