@@ -9,6 +9,7 @@
 #include "datatype/element.hpp"
 #include "real.hpp"
 #include "request/wait.hpp"
+#include "route/operands.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::route {
@@ -52,11 +53,9 @@ std::int64_t hash(const Fingerprint& print) {
 
 Verdict trusted(const Vote& vote) {
     Verdict verdict;
-    // A rank that has nothing to pass does as one that has device memory.
-    verdict.any_device = vote.device || !vote.host;
+    verdict.any_device = vote.device;
     verdict.any_host = vote.host;
     verdict.setup = vote.setup;
-    verdict.large = true;
     verdict.obstacle = vote.obstacle;
     return verdict;
 }
@@ -86,7 +85,8 @@ std::string ranks_in_words(const std::vector<int>& ranks) {
 }  // namespace
 
 Verdict agree(const Call& call, comm::State& comm, const Vote& vote) {
-    if (settings::values().agree == settings::Agree::kTrust)
+    // A rank that passes nothing cannot know what the others pass, however uniform the program is.
+    if (settings::values().agree == settings::Agree::kTrust && !size_is_unknown(call.id))
         return trusted(vote);
     const std::int64_t print = hash(fingerprint(call, comm, vote));
     Ballot& mine = comm.ballot_mine;

@@ -43,8 +43,8 @@ constexpr const char* kNames[] = {"Reduce", "Allreduce", "Reduce_scatter", "Redu
 void one_reduction(Round& round) {
     auto which = static_cast<Which>(round.common.below(round.inter ? kScan : kReductions));  // no scans between groups
     const bool own_op = !round.inter && round.common.one_in(3);
-    // Open MPI 4.1.4 compares unsigned numbers as if they were signed, NCCL does not.
-    MPI_Op op = round.common.one_in(2) ? MPI_BXOR : plain_only ? MPI_SUM : MPI_MAX;
+    // Not MPI_MAX: Open MPI 4.1.4 compares unsigned numbers as if they were signed, and NCCL does not.
+    MPI_Op op = round.common.one_in(2) ? MPI_BXOR : MPI_SUM;
     if (own_op)
         MPI_Op_create(multiply, 0, &op);
     const View view = own_op ? matrix() : View(round.common.one_in(2) ? MPI_UNSIGNED : MPI_UNSIGNED_LONG, false);
