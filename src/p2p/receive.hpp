@@ -71,7 +71,6 @@ class Receive final : public request::Operation {
     Landing landing_;        // where MPI receives when that is not the program's buffer:
     bool lands_ = false;     // device memory, or memory that another receive has
     bool occupies_ = false;  // the program's buffer, in host memory
-    bool no_memory_ = false;
     MPI_Request request_ = MPI_REQUEST_NULL;
     int source_ = MPI_ANY_SOURCE, tag_ = MPI_ANY_TAG;
     std::optional<Taken> taken_;
