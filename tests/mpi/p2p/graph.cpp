@@ -7,7 +7,7 @@
 namespace p2p_test {
 namespace {
 
-constexpr MPI_Datatype kBases[] = {MPI_BYTE, MPI_BYTE, MPI_CHAR, MPI_SHORT, MPI_INT, MPI_FLOAT, MPI_DOUBLE};
+const MPI_Datatype kBases[] = {MPI_BYTE, MPI_BYTE, MPI_CHAR, MPI_SHORT, MPI_INT, MPI_FLOAT, MPI_DOUBLE};
 constexpr const char* kBaseNames[] = {"MPI_BYTE", "MPI_BYTE",  "MPI_CHAR",  "MPI_SHORT",
                                       "MPI_INT",  "MPI_FLOAT", "MPI_DOUBLE"};
 
