@@ -16,6 +16,9 @@ namespace swy::datatype {
 MPI_Datatype extension_type(Element element);  // kFloat16, kBfloat16, kFloat8E4m3 or kFloat8E5m2
 MPI_Op average_operator();
 
+// Sessions give a process MPI's objects without MPI_Init (MPI 4.0 section 11.3). lifecycle says how many there are.
+extern std::atomic<int> open_sessions;
+
 // A program that has asked for none of them pays for this look.
 extern std::atomic<bool> extensions_in_use;
 

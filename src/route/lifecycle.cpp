@@ -14,6 +14,7 @@
 #include "comm/control.hpp"
 #include "comm/establish.hpp"
 #include "comm/state.hpp"
+#include "datatype/extension.hpp"
 #include "datatype/layout.hpp"
 #include "device/device.hpp"
 #include "error/error.hpp"
@@ -205,14 +206,17 @@ std::string after_session_init() {
             gate::watch();
         }
     }
-    ++users.sessions;
+    datatype::open_sessions = ++users.sessions;
     return {};
 }
 
 void before_session_finalize() {
     const Inside guard;
     const std::scoped_lock lock(users.mutex);
-    if (users.sessions == 0 || --users.sessions > 0 || users.world)
+    if (users.sessions == 0)
+        return;
+    datatype::open_sessions = --users.sessions;
+    if (users.sessions > 0 || users.world)
         return;
     explain_missing_report();
     end();
