@@ -216,6 +216,7 @@ void finish() {
     }
     const request::Hold hold;
     envelopes = false;
+    request::drop_services();
     lanes::stop();
     stop_control();
     forget_kept();

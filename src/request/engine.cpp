@@ -183,6 +183,10 @@ void add_service(Service service) {
         services.push_back(service);
 }
 
+void drop_services() {
+    state().services.clear();
+}
+
 void wait_for(const Operation& operation) {
     while (!operation.done()) {
         progress();

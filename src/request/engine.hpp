@@ -38,6 +38,7 @@ void add(std::shared_ptr<Operation> operation);
 // once, by start functions.
 using Service = bool (*)();  // does not block; true when something moved
 void add_service(Service service);
+void drop_services();  // under the lock; sessions may go on when MPI_COMM_WORLD, and what served it, is gone
 
 // How many operations and other interests are alive; while 0, the engine costs MPI's progress two comparisons.
 extern std::atomic<int> alive;
