@@ -62,7 +62,7 @@ std::string search_path(const std::string& first, const std::string& before) {
 
 Launch make_rank(const Wishes& wishes, const Environment& environment) {
     Launch launch;
-    launch.added.emplace_back("LD_PRELOAD", preload(value_of(environment, "LD_PRELOAD"), wishes.library));
+    launch.added.emplace_back("LD_PRELOAD", preload(value_of(environment, "LD_PRELOAD"), wishes.shim));
     if (!wishes.virtual_gpus.empty()) {
         launch.added.emplace_back("LD_LIBRARY_PATH",
                                   search_path(wishes.virtual_gpus, value_of(environment, "LD_LIBRARY_PATH")));
@@ -89,7 +89,7 @@ Launch make_launch(const Wishes& wishes, const Environment& environment) {
     take_exported(options, "LD_PRELOAD", preloaded);
     std::string path = value_of(environment, "LD_LIBRARY_PATH");
     const bool path_named = take_exported(options, "LD_LIBRARY_PATH", path);
-    exported("LD_PRELOAD=" + preload(preloaded, wishes.library));
+    exported("LD_PRELOAD=" + preload(preloaded, wishes.shim));
 
     const bool is_virtual = !wishes.virtual_gpus.empty();
     if (is_virtual) {

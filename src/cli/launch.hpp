@@ -11,7 +11,7 @@ namespace swy::cli {
 
 struct Wishes {
     std::string mpirun;                       // the program to run
-    std::string library;                      // libswitchyard.so
+    std::string shim;                         // libswitchyard.so
     std::string virtual_gpus;                 // folder of their libraries; "" without them
     int count = 0;                            // of virtual GPUs per node
     std::string report;                       // value for SWITCHYARD_REPORT; "" leaves it to the environment

@@ -42,7 +42,7 @@ Places find_places() {
         places.expected_virtual_gpus = lib / "switchyard/vgpu";
     }
     if (is_there(places.expected_library))
-        places.library = places.expected_library;
+        places.shim = places.expected_library;
     if (is_there(places.expected_virtual_gpus / "libcuda.so.1"))
         places.virtual_gpus = places.expected_virtual_gpus;
     return places;

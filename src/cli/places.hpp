@@ -12,7 +12,7 @@ namespace swy::cli {
 // distance between bin and lib otherwise, so that an installation may be moved as a whole.
 struct Places {
     std::filesystem::path command;                      // this executable
-    std::optional<std::filesystem::path> library;       // libswitchyard.so
+    std::optional<std::filesystem::path> shim;          // libswitchyard.so
     std::optional<std::filesystem::path> virtual_gpus;  // folder of the virtual libcuda, libcudart and libnccl
     std::filesystem::path expected_library, expected_virtual_gpus;  // where they should be, for messages
 };

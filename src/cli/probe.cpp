@@ -46,7 +46,7 @@ bool is_virtual(void* handle) {
 void probe_library(Findings& findings) {
     LibraryFound& ours = findings.switchyard;
     ours.file = findings.places.expected_library.string();
-    if (!findings.places.library) {
+    if (!findings.places.shim) {
         ours.problem = "is not there";
         findings.mpi.problem = "not asked: it is found through libswitchyard";
         return;

@@ -170,16 +170,15 @@ int check_program(const Parts& parts) {
 // Where the library and, if wished for, the virtual GPUs are; "" or what is missing.
 std::string fill_places(Wishes& wishes, bool is_virtual) {
     const Places places = find_places();
-    if (!places.library)
+    if (!places.shim)
         return "libswitchyard.so is not where it belongs, at " + places.expected_library.string();
     if (is_virtual && !places.virtual_gpus)
         return "the virtual GPUs' libraries are not where they belong, in " + places.expected_virtual_gpus.string();
-    wishes.library = places.library->string();
+    wishes.shim = places.shim->string();
     wishes.virtual_gpus = is_virtual ? places.virtual_gpus->string() : "";
     wishes.command = places.command.string();
-    if (wishes.library.find_first_of(": ") != std::string::npos)
-        return wishes.library +
-               " has a space or a colon in its path, which LD_PRELOAD cannot take; move it or link to it";
+    if (wishes.shim.find_first_of(": ") != std::string::npos)
+        return wishes.shim + " has a space or a colon in its path, which LD_PRELOAD cannot take; move it or link to it";
     return {};
 }
 
