@@ -21,14 +21,14 @@ std::uint64_t hash(const std::string& text, std::uint64_t seed) {  // FNV-1a
     return value ^ (value >> 33);
 }
 
-// The same for all processes of a host, another on every other host and after every boot: host name (which simulated
-// hosts on one machine have of their own), boot id and PCI address.
+// The same for all processes of a node, another on every other node and after every boot: host name (which simulated
+// hosts on one machine have of their own), boot id, VGPU_NODE and PCI address.
 std::array<unsigned char, 16> uuid_of(const std::string& bus_id) {
     char host[256] = {};
     gethostname(host, sizeof host - 1);
     std::string boot;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-    const std::string identity = std::string(host) + "/" + boot + "/" + bus_id;
+    const std::string identity = std::string(host) + "/" + boot + "/" + settings().node + "/" + bus_id;
     std::array<unsigned char, 16> uuid{};
     for (unsigned half = 0; half < 2; ++half) {
         const std::uint64_t bits = hash(identity, half);

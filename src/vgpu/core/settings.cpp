@@ -76,6 +76,7 @@ Settings read() {
             s.complaints.push_back(
                 complaint("VGPU_JITTER", value, "not a seed", "write a whole number, e.g. VGPU_JITTER=7"));
     }
+    s.node = get("VGPU_NODE");
     s.topology = get("VGPU_TOPOLOGY");
     if (!s.topology.empty() && access(s.topology.c_str(), R_OK) != 0)
         s.complaints.push_back(complaint("VGPU_TOPOLOGY", s.topology, "no such readable file",

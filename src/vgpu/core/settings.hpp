@@ -13,6 +13,7 @@ struct Settings {
     int count = 1;                        // VGPU_COUNT
     bool count_given = false;             // a topology's number of GPUs holds where VGPU_COUNT is not set
     std::size_t memory = 16ull << 30;     // VGPU_MEMORY, bytes of each device, shared by all processes on it
+    std::string node;                     // VGPU_NODE, tells apart the devices of nodes that are one machine
     std::string topology;                 // VGPU_TOPOLOGY, an hwloc XML file
     std::vector<std::string> kernels;     // VGPU_KERNELS, shared libraries with CPU twins
     std::string log_prefix;               // VGPU_LOG

@@ -154,6 +154,17 @@ TEST_F(Device, Uuids_are_the_same_in_every_process_and_differ_between_devices) {
         EXPECT_NE(once[i].substr(once[i].find(' ')), once[0].substr(once[0].find(' ')));
 }
 
+TEST_F(Device, Nodes_with_different_names_have_different_devices) {
+    const auto here = devices_with({{"VGPU_NODE", "here"}});
+    const auto there = devices_with({{"VGPU_NODE", "there"}});
+    EXPECT_EQ(here, devices_with({{"VGPU_NODE", "here"}}));
+    ASSERT_EQ(here.size(), there.size());
+    for (std::size_t i = 0; i < here.size(); ++i) {
+        EXPECT_EQ(here[i].substr(0, here[i].find(' ')), there[i].substr(0, there[i].find(' '))) << "the PCI address";
+        EXPECT_NE(here[i], there[i]);
+    }
+}
+
 TEST_F(Device, A_topology_gives_the_number_of_gpus_and_their_pci_addresses) {
     const OwnDevices topology(3);
     const auto all = devices_with({{"VGPU_TOPOLOGY", topology.file()}, {"VGPU_COUNT", ""}});

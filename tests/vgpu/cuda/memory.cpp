@@ -167,6 +167,12 @@ TEST_F(Memory, The_limit_is_one_for_all_processes_on_a_device_and_the_dead_hold_
     Process second(holder, environment);
     EXPECT_EQ(second.await("result "), std::to_string(CUDA_ERROR_OUT_OF_MEMORY));
     EXPECT_EQ(second.await("free "), "24");
+    vgpu::test::Environment elsewhere = environment;
+    elsewhere["VGPU_NODE"] = "elsewhere";
+    Process apart(holder, elsewhere);
+    EXPECT_EQ(apart.await("result "), "0") << "another node's device";
+    apart.tell("end");
+    apart.finish();
     first.kill(SIGKILL);
     first.finish();
     second.tell("again");

@@ -26,8 +26,9 @@ Process::Process(const std::string& test, const Environment& environment) {
     std::vector<std::string> variables;
     for (char** variable = environ; *variable != nullptr; ++variable) {
         const std::string text = *variable;
-        // What describes this process's devices says nothing of the other's.
-        if (text.rfind("VGPU_", 0) != 0 && environment.count(text.substr(0, text.find('='))) == 0)
+        const std::string name = text.substr(0, text.find('='));
+        // What describes this process's devices says nothing of the other's; both are on one node.
+        if ((name.rfind("VGPU_", 0) != 0 || name == "VGPU_NODE") && environment.count(name) == 0)
             variables.push_back(text);
     }
     for (const auto& [name, value] : environment)
