@@ -1,11 +1,20 @@
 #include "p2p/landing.hpp"
 
+#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <climits>
+#include <cstring>
 #include <mutex>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "p2p/counted.hpp"
+#include "real.hpp"
 
 namespace swy::p2p {
 namespace {
@@ -36,7 +45,57 @@ std::byte* take_kept(std::size_t bytes) {
     return data;
 }
 
+// Open MPI's own messages ("ob1") of 4.1.4 and 5.0.11 write a large message that is too long for its receive to the end
+// of the message, beyond the receive's memory, wherever the transport writes there itself (TCP, shared memory with
+// single copy); not where MPI unpacks a type with gaps. Those that UCX or libfabric carry ("ucx", "cm") stay inside.
+// What carries them is the MPI's own affair; where it cannot be found out, it counts as ob1.
+bool writes_beyond() {
+    // struct mca_base_component_2_1_0_t: the framework's name and the component's.
+    constexpr std::size_t kFramework = 40, kComponent = 84, kName = 64;
+    const auto* component = static_cast<const char*>(dlsym(RTLD_DEFAULT, "mca_pml_base_selected_component"));
+    if (component == nullptr || std::string_view(component + kFramework, 4) != std::string_view("pml", 4))
+        return true;
+    const std::string_view name(component + kComponent, strnlen(component + kComponent, kName));
+    return name != "ucx" && name != "cm";
+}
+
+// Room behind the bytes of a type with a gap: the gap, and what is behind it.
+constexpr std::size_t kBehind = 16;
+constexpr std::size_t kSmallest = 64;
+
+// By the memory's size, a power of two.
+std::array<MPI_Datatype, sizeof(std::size_t) * CHAR_BIT>& types() {
+    static auto* all = [] {
+        auto* made = new std::array<MPI_Datatype, sizeof(std::size_t) * CHAR_BIT>;  // not destroyed at exit
+        made->fill(MPI_DATATYPE_NULL);
+        return made;
+    }();
+    return *all;
+}
+
+// The bytes of the memory but the last few; behind them a gap and one more.
+int make_type(std::size_t size, MPI_Datatype& type) {
+    const Counted bytes(static_cast<MPI_Count>(size - kBehind), MPI_BYTE);
+    const int lengths[] = {bytes.count(), 1};
+    const MPI_Aint at[] = {0, static_cast<MPI_Aint>(size - 1)};
+    const MPI_Datatype parts[] = {bytes.type(), MPI_BYTE};
+    const int rc = real::Type_create_struct(writes_beyond() ? 2 : 1, lengths, at, parts, &type);
+    return rc != MPI_SUCCESS ? rc : real::Type_commit(&type);
+}
+
 }  // namespace
+
+int Landing::acquire_to_receive(device::Context context, std::size_t bytes, MPI_Datatype& type) {
+    const std::size_t size = std::bit_ceil(std::max(bytes + kBehind, kSmallest));
+    if (!acquire(context, size))
+        return MPI_ERR_NO_MEM;
+    MPI_Datatype& kept_type = types()[static_cast<std::size_t>(std::countr_zero(size))];
+    if (kept_type == MPI_DATATYPE_NULL)
+        if (const int rc = make_type(size, kept_type); rc != MPI_SUCCESS)
+            return rc;
+    type = kept_type;
+    return MPI_SUCCESS;
+}
 
 bool Landing::acquire(device::Context context, std::size_t bytes) {
     if (bytes <= kPinnedLimit && context != nullptr && device::Pinned::acquire(context, bytes, pinned_) == 0) {
@@ -74,6 +133,9 @@ void Landing::release_kept() {
     for (const Pages& pages : kept())
         munmap(pages.data, pages.bytes);
     kept().clear();
+    for (MPI_Datatype& type : types())
+        if (type != MPI_DATATYPE_NULL)
+            real::Type_free(&type);
 }
 
 }  // namespace swy::p2p

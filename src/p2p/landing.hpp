@@ -2,6 +2,8 @@
 // hold one each.
 #pragma once
 
+#include <mpi.h>
+
 #include <cstddef>
 
 #include "device/device.hpp"
@@ -19,6 +21,10 @@ class Landing {
 
     // False when there is no memory.
     bool acquire(device::Context context, std::size_t bytes);
+    // Memory for MPI to receive up to `bytes` into, as one of `type`, which begins with that many bytes in their order
+    // and takes a few more: a message that is too long is found by its length, not always by MPI's error. Under the
+    // engine's lock, MPI's code.
+    int acquire_to_receive(device::Context context, std::size_t bytes, MPI_Datatype& type);
 
     // How many bytes have been written: what is given back to the system when the memory is kept.
     void touched(std::size_t bytes) { touched_ = bytes; }
@@ -26,6 +32,7 @@ class Landing {
     std::byte* data() const { return data_; }
     bool page_locked() const { return pages_ == 0 && pinned_.page_locked(); }
 
+    // Memory and types that are kept; before MPI's end.
     static void release_kept();
 
   private:

@@ -88,9 +88,9 @@ void* Receive::landing(MPI_Count& count, MPI_Datatype& type, const Into& into) {
     lands_ = payload_.device || !occupy();
     if (!lands_)
         return payload_.address;
-    count = static_cast<MPI_Count>(payload_.bytes);
-    type = MPI_BYTE;
-    return landing_.acquire(payload_.where.context, payload_.bytes) ? landing_.data() : nullptr;
+    count = 1;
+    return landing_.acquire_to_receive(payload_.where.context, payload_.bytes, type) == MPI_SUCCESS ? landing_.data()
+                                                                                                    : nullptr;
 }
 
 int Receive::post(const Into& into, int source, int tag) {

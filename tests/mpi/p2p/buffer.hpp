@@ -30,8 +30,9 @@ Gpus find_gpus(int rank);
 class Buffer {
   public:
     enum class End { kSent, kReceived };
-    // With `plain`, mostly one run of the own device's memory, which is what NCCL carries.
-    Buffer(Dice& dice, const Gpus& gpus, End end, MPI_Datatype base, int elements, bool plain = false);
+    // With `plain`, mostly one run of the own device's memory, which is what NCCL carries. `missing`: how many elements
+    // more the message has that it is to receive.
+    Buffer(Dice& dice, const Gpus& gpus, End end, MPI_Datatype base, int elements, bool plain = false, int missing = 0);
     ~Buffer();
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
@@ -44,7 +45,7 @@ class Buffer {
 
     void put(const Bytes& data);     // writes the program's data
     void expect(const Bytes& data);  // as a message would: the memory is not touched
-    void forget(int elements);       // whatever the first elements' data is now counts as expected
+    void forget();                   // whatever a message that is too long has left counts as expected
     std::string difference() const;  // "" where the memory is as expected, all of it
     const std::string& what() const { return what_; }
 
@@ -65,6 +66,7 @@ class Buffer {
     std::vector<int> first_;        // of many blocks: the first element of each
     void* address_ = nullptr;
     std::size_t origin_ = 0;  // of one block: the offset of the address
+    std::size_t beyond_ = 0;  // bytes behind each piece's guard
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
     int count_ = 0, unit_ = 1, bytes_ = 1;
     std::string what_;

@@ -46,6 +46,7 @@ void One_side_s_failure_ends_both(const Job& job, bool device_sends) {
     for (int i = 0; i < 100 && !found; ++i)
         MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, job.chunks, &found, MPI_STATUS_IGNORE);
     expect(!found, "a chunk has been left behind");
+    MPI_Barrier(MPI_COMM_WORLD);  // before the next case's chunks come
 }
 
 // The peer, plain MPI here, may be slow: what has been sent before the failure must find its receive, or it would meet

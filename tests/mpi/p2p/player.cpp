@@ -234,7 +234,7 @@ void Player::check(Receive& receive) {
     if (receive.has_status)
         check_status(receive, status, receive.short_of_room ? -1 : receive.message->elements);
     if (receive.short_of_room)
-        receive.buffer->forget(receive.buffer->room());  // how much has come is not said
+        receive.buffer->forget();  // how much has come is not said
     else
         receive.buffer->expect(receive.message->data(receive.time));
     const std::string difference = receive.buffer->difference();

@@ -52,7 +52,8 @@ Receive& Player::ask(const Message* message, int source, int tag, int room) {
     receive.message = message;
     receive.source = source;
     receive.tag = tag;
-    receive.buffer = std::make_unique<Buffer>(dice_, gpus_, Buffer::End::kReceived, base, room, graph_.plain);
+    const int missing = message == nullptr ? 0 : std::max(0, message->elements - room);
+    receive.buffer = std::make_unique<Buffer>(dice_, gpus_, Buffer::End::kReceived, base, room, graph_.plain, missing);
     receive.buffer->put({});
     return receive;
 }

@@ -43,11 +43,12 @@ constexpr const char* kNames[] = {"Reduce", "Allreduce", "Reduce_scatter", "Redu
 void one_reduction(Round& round) {
     auto which = static_cast<Which>(round.common.below(round.inter ? kScan : kReductions));  // no scans between groups
     const bool own_op = !round.inter && round.common.one_in(3);
-    // Not MPI_MAX: Open MPI 4.1.4 compares unsigned numbers as if they were signed, and NCCL does not.
-    MPI_Op op = round.common.one_in(2) ? MPI_BXOR : MPI_SUM;
+    const MPI_Datatype number = round.common.one_in(2) ? MPI_UNSIGNED : MPI_UNSIGNED_LONG;
+    // Open MPI 4.1.4 compares MPI_UNSIGNED_LONG, of all unsigned types, as if it were signed, and NCCL does not.
+    MPI_Op op = round.common.one_in(2) ? MPI_BXOR : number == MPI_UNSIGNED_LONG ? MPI_SUM : MPI_MAX;
     if (own_op)
         MPI_Op_create(multiply, 0, &op);
-    const View view = own_op ? matrix() : View(round.common.one_in(2) ? MPI_UNSIGNED : MPI_UNSIGNED_LONG, false);
+    const View view = own_op ? matrix() : View(number, false);
     const bool in_place = !round.inter && round.common.one_in(3) && which != kReduceLocal;
 
     // MPI_Reduce_scatter: both groups' sums must be the same.
