@@ -160,7 +160,7 @@ def call_fields(row):
         fields.append(f".root = {row.root().name}")
     if row.treatment == "matched":
         fields.append(".matching = &matching")
-    elif row.treatment == "staged" and not row.has("blocking"):
+    elif row.treatment in ("staged", "routed") and not row.has("blocking"):
         request = row.first(lambda a: a.type == "MPI_Request *")
         fields += [f".request = {request.name}"] if request else []
     return fields

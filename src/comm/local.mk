@@ -6,6 +6,8 @@ libswy_la_SOURCES += \
     src/comm/establish.hpp \
     src/comm/neighbours.cpp \
     src/comm/neighbours.hpp \
+    src/comm/order.cpp \
+    src/comm/order.hpp \
     src/comm/state.cpp \
     src/comm/state.hpp \
     src/comm/suggest.cpp \

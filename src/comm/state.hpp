@@ -18,6 +18,8 @@ class Communicator;
 
 namespace swy::comm {
 
+class Order;
+
 struct State {
     MPI_Comm handle = MPI_COMM_NULL;
     int rank = 0, size = 0;
@@ -26,7 +28,7 @@ struct State {
         false;  // has members outside this job's MPI_COMM_WORLD, whose settings and drivers this job has not agreed on
     std::uint64_t agreed_calls = 0;
     // What an agreement sends and receives. Here and not on the stack: one that timed out is still under way.
-    std::array<std::int64_t, 7> ballot_mine{}, ballot_all{};
+    std::array<std::int64_t, 9> ballot_mine{}, ballot_all{};
 
     // Peers' ranks in MPI_COMM_WORLD, by rank; empty until point-to-point asks (comm/world.hpp).
     std::vector<int> world;
@@ -34,6 +36,8 @@ struct State {
     // The NCCL communicator that serves device buffers of this communicator, and on which device of this process.
     // Settled by establish().
     std::shared_ptr<carrier::nccl::Communicator> nccl;
+    // Of the calls that do not block; made by all ranks together when there is a first NCCL communicator, and kept.
+    std::shared_ptr<Order> order;
     int ordinal = -1;
     // Why there is none, where a set-up was tried and all ranks found that there can be none with the devices they then
     // used.

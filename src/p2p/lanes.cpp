@@ -204,6 +204,22 @@ Collective::Collective(const comm::State& comm) {
     }
 }
 
+Announced::Announced(const comm::State& comm) {
+    if (!started || settings::values().p2p_comm == settings::P2pComm::kPair)
+        return;
+    comm_ = &comm;
+    collective_begins(comm, parent_);
+}
+
+Announced::~Announced() {
+    if (comm_ != nullptr)
+        collective_ends(*comm_, parent_);
+}
+
+bool Announced::may_launch() const {
+    return comm_ == nullptr || all_launched(parent_);
+}
+
 Collective::~Collective() {
     if (comm_ == nullptr)
         return;

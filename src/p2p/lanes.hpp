@@ -62,4 +62,21 @@ class Collective {
     std::uint64_t parent_ = 0;
 };
 
+// The same for a collective that does not block: from its call to its end no transfer is newly reserved there, and it
+// is launched when those that were have been launched. So a transfer is launched before the collective by both of its
+// ranks, which had both reserved it before they made their calls, or by neither. Made and ended under the engine's
+// lock.
+class Announced {
+  public:
+    explicit Announced(const comm::State& comm);
+    ~Announced();
+    Announced(const Announced&) = delete;
+    Announced& operator=(const Announced&) = delete;
+    bool may_launch() const;
+
+  private:
+    const comm::State* comm_ = nullptr;
+    std::uint64_t parent_ = 0;
+};
+
 }  // namespace swy::p2p::lanes

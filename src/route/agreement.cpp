@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "datatype/element.hpp"
@@ -17,24 +17,20 @@ namespace {
 
 // One reduction by MPI_MAX settles everything: a flag's maximum is "any", a value's and its complement's together say
 // "all equal".
-enum Field : std::size_t { kDevice, kHost, kObstacle, kSetup, kLarge, kPrint, kPrintComplement, kFields };
-using Ballot = std::array<std::int64_t, kFields>;  // the ballots of comm::State
-
-// What must be equal on all ranks, in a form that can be sent when it is not.
-struct Fingerprint {
-    std::uint64_t sequence;  // of agreed calls on this communicator
-    std::uint64_t bytes;
-    std::int32_t root;
-    std::uint16_t call;
-    std::uint8_t op;
-    std::uint8_t element;
+enum Field : std::size_t {
+    kDevice,
+    kHost,
+    kObstacle,
+    kSetup,
+    kLarge,
+    kInFlight,
+    kBegun,
+    kPrint,
+    kPrintComplement,
+    kFields
 };
+static_assert(kFields == std::tuple_size_v<Ballot>);
 static_assert(sizeof(Fingerprint) == 24, "sent as bytes: no padding");
-
-Fingerprint fingerprint(const Call& call, const comm::State& comm, const Vote& vote) {
-    return {comm.agreed_calls, vote.bytes,  call.root, static_cast<std::uint16_t>(plain(call.id)),
-            vote.op,           vote.element};
-}
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {  // the finaliser of SplitMix64, chained
     hash += value + 0x9e3779b97f4a7c15u;
@@ -60,18 +56,6 @@ Verdict trusted(const Vote& vote) {
     return verdict;
 }
 
-std::string in_words(const Fingerprint& print) {
-    std::string text = fmt::format("{} number {}", name(static_cast<CallId>(print.call)), print.sequence + 1);
-    if (print.bytes != 0)  // each rank knows it
-        text += fmt::format(" of {} bytes", print.bytes);
-    if (print.root != MPI_PROC_NULL)
-        text += fmt::format(", root {}", print.root);
-    if (print.op != static_cast<std::uint8_t>(datatype::Operator::kNull))
-        text += fmt::format(", {} of {}", datatype::name(static_cast<datatype::Operator>(print.op)),
-                            datatype::name(static_cast<datatype::Element>(print.element)));
-    return text;
-}
-
 std::string ranks_in_words(const std::vector<int>& ranks) {
     constexpr std::size_t kShown = 8;
     std::string text = ranks.size() == 1 ? "rank" : "ranks";
@@ -84,23 +68,57 @@ std::string ranks_in_words(const std::vector<int>& ranks) {
 
 }  // namespace
 
-Verdict agree(const Call& call, comm::State& comm, const Vote& vote) {
-    // A rank that passes nothing cannot know what the others pass, however uniform the program is.
-    if (settings::values().agree == settings::Agree::kTrust && !size_is_unknown(call.id))
-        return trusted(vote);
-    const std::int64_t print = hash(fingerprint(call, comm, vote));
-    Ballot& mine = comm.ballot_mine;
+std::string in_words(const Fingerprint& print) {
+    std::string text = fmt::format("{} number {}", name(static_cast<CallId>(print.call)), print.sequence + 1);
+    if (print.bytes != 0)  // each rank knows it
+        text += fmt::format(" of {} bytes", print.bytes);
+    if (print.root != MPI_PROC_NULL)
+        text += fmt::format(", root {}", print.root);
+    if (print.op != static_cast<std::uint8_t>(datatype::Operator::kNull))
+        text += fmt::format(", {} of {}", datatype::name(static_cast<datatype::Operator>(print.op)),
+                            datatype::name(static_cast<datatype::Element>(print.element)));
+    return text;
+}
+
+int cast(const Call& call, comm::State& comm, const Vote& vote, bool begun, Fingerprint& print, Ballot& mine,
+         Ballot& all, MPI_Request& request) {
+    // Counted here, where the call has its place among the communicator's calls.
+    print = {comm.agreed_calls++, vote.bytes, call.root, static_cast<std::uint16_t>(plain(call.id)), vote.op,
+             vote.element};
     mine[kDevice] = vote.device;
     mine[kHost] = vote.host;
     mine[kObstacle] = static_cast<std::int64_t>(vote.obstacle);
     mine[kSetup] = vote.setup;
     mine[kLarge] = vote.large;
-    mine[kPrint] = print;
-    mine[kPrintComplement] = ~print;
-    Ballot& all = comm.ballot_all;
+    mine[kInFlight] = vote.in_flight;
+    mine[kBegun] = begun;
+    mine[kPrint] = hash(print);
+    mine[kPrintComplement] = ~mine[kPrint];
+    return real::Iallreduce(mine.data(), all.data(), kFields, MPI_INT64_T, MPI_MAX, comm.handle, &request);
+}
+
+Verdict read(const Ballot& all) {
+    Verdict verdict;
+    verdict.any_device = all[kDevice] != 0;
+    verdict.any_host = all[kHost] != 0;
+    verdict.obstacle = static_cast<Reason>(all[kObstacle]);
+    verdict.setup = all[kSetup] != 0;
+    verdict.large = all[kLarge] != 0;
+    verdict.in_flight = all[kInFlight] != 0;
+    verdict.begun = all[kBegun] != 0;
+    // max(x) == ~max(~x) = min(x) exactly when every rank has the same x.
+    if (all[kPrint] != ~all[kPrintComplement])
+        verdict.state = Verdict::State::kMismatch;
+    return verdict;
+}
+
+Verdict agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print) {
+    // A rank that passes nothing cannot know what the others pass, however uniform the program is.
+    if (settings::values().agree == settings::Agree::kTrust && !size_is_unknown(call.id))
+        return trusted(vote);
     Verdict verdict;
     MPI_Request request = MPI_REQUEST_NULL;
-    verdict.mpi_code = real::Iallreduce(mine.data(), all.data(), kFields, MPI_INT64_T, MPI_MAX, comm.handle, &request);
+    verdict.mpi_code = cast(call, comm, vote, false, print, comm.ballot_mine, comm.ballot_all, request);
     if (verdict.mpi_code != MPI_SUCCESS) {
         verdict.state = Verdict::State::kMpiError;
         return verdict;
@@ -109,21 +127,10 @@ Verdict agree(const Call& call, comm::State& comm, const Vote& vote) {
         verdict.state = Verdict::State::kTimeout;
         return verdict;
     }
-    verdict.any_device = all[kDevice] != 0;
-    verdict.any_host = all[kHost] != 0;
-    verdict.obstacle = static_cast<Reason>(all[kObstacle]);
-    verdict.setup = all[kSetup] != 0;
-    verdict.large = all[kLarge] != 0;
-    // max(x) == ~max(~x) = min(x) exactly when every rank has the same x.
-    if (all[kPrint] != ~all[kPrintComplement])
-        verdict.state = Verdict::State::kMismatch;
-    else
-        ++comm.agreed_calls;
-    return verdict;
+    return read(comm.ballot_all);
 }
 
-std::string describe_mismatch(const Call& call, comm::State& comm, const Vote& vote) {
-    const Fingerprint mine = fingerprint(call, comm, vote);
+std::string describe_mismatch(comm::State& comm, const Fingerprint& mine) {
     std::vector<Fingerprint> all(static_cast<std::size_t>(comm.size));
     real::Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm.handle);
     std::map<std::string, std::vector<int>> callers;

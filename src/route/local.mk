@@ -2,11 +2,15 @@
 libswy_la_SOURCES += \
     src/route/agreement.cpp \
     src/route/agreement.hpp \
+    src/route/begun.cpp \
+    src/route/begun.hpp \
     src/route/call.hpp \
     src/route/depth.hpp \
     src/route/gate.cpp \
     src/route/gate.hpp \
     src/route/job.hpp \
+    src/route/kept_call.cpp \
+    src/route/kept_call.hpp \
     src/route/lifecycle.cpp \
     src/route/lifecycle.hpp \
     src/route/operands.cpp \
@@ -15,4 +19,6 @@ libswy_la_SOURCES += \
     src/route/reason.cpp \
     src/route/reason.hpp \
     src/route/route.hpp \
-    src/route/take.cpp
+    src/route/take.cpp \
+    src/route/vote.cpp \
+    src/route/vote.hpp

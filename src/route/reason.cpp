@@ -22,6 +22,8 @@ constexpr std::array<Words, kReasons> kWords = {{
     {Reason::kNoLane, "no-lane", "the two ranks have no NCCL communicator for messages yet",
      "Nothing for a pair that goes on; SWITCHYARD_P2P_COMM=pair or a smaller SWITCHYARD_P2P_LANE_AFTER makes it "
      "sooner."},
+    {Reason::kNotReady, "not-ready", "the communicator had no NCCL communicator yet, and the call may not wait for one",
+     "Make one large blocking collective on the communicator first: its NCCL communicator is made then."},
     {Reason::kMixed, "mixed", "some ranks passed device memory, others host memory",
      "Pass device memory on all ranks of the call."},
     {Reason::kOneRank, "one-rank", "the communicator has one process", ""},

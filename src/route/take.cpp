@@ -10,6 +10,7 @@
 #include "carrier/staged/average.hpp"
 #include "carrier/staged/staged.hpp"
 #include "comm/establish.hpp"
+#include "comm/order.hpp"
 #include "comm/state.hpp"
 #include "datatype/element.hpp"
 #include "datatype/extension.hpp"
@@ -20,11 +21,13 @@
 #include "report/report.hpp"
 #include "request/engine.hpp"
 #include "route/agreement.hpp"
+#include "route/begun.hpp"
 #include "route/depth.hpp"
 #include "route/gate.hpp"
 #include "route/job.hpp"
 #include "route/operands.hpp"
 #include "route/route.hpp"
+#include "route/vote.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::route {
@@ -38,12 +41,6 @@ bool inside() {
 }
 
 namespace {
-
-// A route that has been settled for one call.
-struct Route {
-    Carrier carrier = Carrier::kHost;
-    Reason reason = Reason::kNone;
-};
 
 int run_host(const Call& call, Real real) {
     const Inside guard;
@@ -95,15 +92,14 @@ int refused(const Call& call, Real real) {
 }
 
 // A call that leaves a request. Whether a rank stages its buffers or has none on a device, it makes the same real call.
-int begun(const Call& call, Real real) {
-    const Presence presence = on_device(call);
+int begun(const Call& call, Real real, Presence presence, Reason reason) {
     const bool averages = datatype::averages(call.op);
     if (!averages && (presence != Presence::kData || settings::values().cuda_aware_mpi))
-        return local(call, real, presence, Reason::kNotBuilt);
+        return local(call, real, presence, reason);
     if (!request::engine_runs())
         return refused(call, real);
     const Inside guard;
-    return carrier::staged::begin(call, real, Reason::kNotBuilt, payload_bytes(call));
+    return carrier::staged::begin(call, real, reason, payload_bytes(call));
 }
 
 int failed(const Call& call, const comm::State& comm, const std::string& why) {
@@ -115,68 +111,15 @@ int failed(const Call& call, const comm::State& comm, const std::string& why) {
                                     length > 0 ? comm_name.data() : "a communicator without name", comm.size, why));
 }
 
-// Why a collective needs no agreement: the reason is the same on all ranks, or it does not matter that it is not.
-Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
-    if (comm.inter)
-        return Reason::kIntercomm;
-    if (comm.foreign)
-        return Reason::kForeign;
-    if (comm.size == 1)
-        return Reason::kOneRank;
-    if (!settings::values().nccl)
-        return Reason::kNcclOff;
-    if (rooted(call) && (call.root < 0 || call.root >= comm.size))
-        return Reason::kNotBuilt;  // an error of the program's, which MPI reports
-    return Reason::kNone;
-}
-
-// A rank that passes nothing joins with the device that the communicator has for it, or with the program's current one.
-device::Location without_data(const comm::State& comm) {
-    if (comm.nccl == nullptr || !comm.nccl->usable() || !comm.nccl->lane().alive())
-        return device::current_device();
-    device::Location location;
-    location.ordinal = comm.ordinal;
-    location.context = comm.nccl->context();
-    return location;
-}
-
-Vote vote_of(const Call& call, const comm::State& comm, Presence presence, carrier::nccl::Work& work) {
-    Vote vote;
-    vote.bytes = message_bytes(call);
-    vote.op = static_cast<std::uint8_t>(datatype::operator_of(call.op));
-    if (call.op != MPI_OP_NULL)
-        vote.element = static_cast<std::uint8_t>(datatype::element_of(call.operands.back().type).element);
-    vote.device = presence == Presence::kData;
-    vote.host = any_on_host(call);
-    vote.large = size_is_unknown(call.id) && payload_bytes(call) >= threshold;
-    if (!vote.host) {
-        vote.obstacle = carrier::nccl::prepare(call, comm.rank, comm.size, work);
-        if (!vote.device)
-            work.location = without_data(comm);
-        if (vote.obstacle == Reason::kNone && work.location.ordinal < 0)
-            vote.obstacle = Reason::kMixed;
-        vote.setup = vote.obstacle == Reason::kNone && comm.needs_setup(work.location.ordinal);
-    }
-    return vote;
-}
-
-// The route that all ranks take, from what all ranks know.
-Route route_from(const Call& call, const Verdict& verdict, const comm::State& comm) {
-    if (!verdict.any_device)
-        return {};
-    if (size_is_unknown(call.id) && !verdict.large)
-        return {Carrier::kStaged, Reason::kSmall};
-    if (verdict.any_host)
-        return {Carrier::kStaged, Reason::kMixed};
-    const Reason obstacle = verdict.obstacle != Reason::kNone ? verdict.obstacle : comm.obstacle;
-    return obstacle != Reason::kNone ? Route{Carrier::kStaged, obstacle} : Route{Carrier::kNccl, Reason::kNone};
+std::string run_nccl(const Call& call, comm::State& comm, carrier::nccl::Work work, bool in_turn) {
+    return in_turn ? run_in_turn(call, comm, std::move(work)) : carrier::nccl::run(work, *comm.nccl);
 }
 
 int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
     const p2p::lanes::Collective collective(comm);
     carrier::nccl::Work work;
-    const Vote vote = vote_of(call, comm, presence, work);
-    const Verdict verdict = agree(call, comm, vote);
+    Fingerprint print;
+    const Verdict verdict = agree(call, comm, vote_of(call, comm, presence, work), print);
     switch (verdict.state) {
         case Verdict::State::kMpiError:
             return verdict.mpi_code;
@@ -184,38 +127,63 @@ int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
             return failed(call, comm,
                           "SWITCHYARD_TIMEOUT has passed before all ranks of the communicator entered the call");
         case Verdict::State::kMismatch:
-            return failed(call, comm, "the ranks' calls do not match: " + describe_mismatch(call, comm, vote));
+            return failed(call, comm,
+                          "the ranks' calls do not match: " +
+                              (verdict.begun ? in_words(print) + " here, one that does not block elsewhere"
+                                             : describe_mismatch(comm, print)));
         case Verdict::State::kSettled:
             break;
     }
-    const bool enough = verdict.large || !size_is_unknown(call.id);
-    const bool all_can = enough && verdict.any_device && !verdict.any_host && verdict.obstacle == Reason::kNone;
-    if (all_can && verdict.setup)
+    if (all_can(call, verdict) && verdict.setup)
         if (const int rc = comm::establish(comm, work.location); rc != MPI_SUCCESS)
             return rc;
-    const Route route = route_from(call, verdict, comm);
+    const Route route = route_from(call, verdict, comm.obstacle);
     if (route.carrier != Carrier::kNccl)
         return local(call, real, presence, route.reason);
+    if (comm.order == nullptr)
+        if (const int rc = comm::Order::make(comm); rc != MPI_SUCCESS)
+            return rc;
     return reported(call, route, [&] {
-        const std::string failure = carrier::nccl::run(work, *comm.nccl);
+        const std::string failure = run_nccl(call, comm, std::move(work), verdict.in_flight);
         return failure.empty() ? MPI_SUCCESS : failed(call, comm, failure);
     });
 }
 
+// Why this rank may settle the route alone, as all others do; kNone: it must not. `comm` is the communicator's state.
+Reason reason_to_settle_alone(const Call& call, comm::State*& comm) {
+    if (!job_agrees || call.owner.comm == MPI_COMM_NULL)
+        return Reason::kForeign;
+    if (!size_is_unknown(call.id) && under_threshold(call))
+        return Reason::kSmall;
+    comm = comm::of(call.owner.comm);
+    return comm == nullptr ? Reason::kNoMemory : reason_to_stay_local(call, *comm);
+}
+
 int routed(const Call& call, Real real) {
     const Presence presence = on_device(call);
-    if (!job_agrees || call.owner.comm == MPI_COMM_NULL)
-        return local(call, real, presence, Reason::kForeign);
-    if (!size_is_unknown(call.id) && under_threshold(call))
-        return local(call, real, presence, Reason::kSmall);
-    comm::State* comm = comm::of(call.owner.comm);
-    if (comm == nullptr)
-        return local(call, real, presence, Reason::kNoMemory);
-    const Reason alone = reason_to_stay_local(call, *comm);
-    if (alone != Reason::kNone)
+    comm::State* comm = nullptr;
+    if (const Reason alone = reason_to_settle_alone(call, comm); alone != Reason::kNone)
         return local(call, real, presence, alone);
     const Inside guard;
     return agreed(call, real, *comm, presence);
+}
+
+// A program's own operator cannot be kept for later, and is the same on all ranks. With trust in place of agreements
+// nobody would know when all ranks have made the call, before which it must not be launched.
+int begun_routed(const Call& call, Real real) {
+    const Presence presence = on_device(call);
+    comm::State* comm = nullptr;
+    Reason alone = reason_to_settle_alone(call, comm);
+    if (alone == Reason::kNone && datatype::operator_of(call.op) == datatype::Operator::kUser)
+        alone = Reason::kOperator;
+    if (alone == Reason::kNone && settings::values().agree == settings::Agree::kTrust)
+        alone = Reason::kNotBuilt;
+    if (alone == Reason::kNone && (comm->order == nullptr || !request::engine_runs()))
+        alone = Reason::kNotReady;
+    if (alone != Reason::kNone)
+        return begun(call, real, presence, alone);
+    const Inside guard;
+    return begin_agreed(call, *comm, presence);
 }
 
 int matched(const Call& call, Real real) {
@@ -237,12 +205,12 @@ int take_any(const Call& call, Real real) {
         return inside_mpi(call, real);
     switch (treatment(call.id)) {
         case Treatment::kRouted:
-            return routed(call, real);
+            return blocking(call.id) ? routed(call, real) : begun_routed(call, real);
         case Treatment::kMatched:
             return matched(call, real);
         case Treatment::kStaged:
             return blocking(call.id) || call.request == nullptr ? local(call, real, on_device(call), Reason::kNotBuilt)
-                                                                : begun(call, real);
+                                                                : begun(call, real, on_device(call), Reason::kNotBuilt);
         default:
             return refused(call, real);
     }

@@ -64,7 +64,7 @@ def describe(rows):
                f"{row.name} has a choice buffer but is not marked `buffers`")
         if row.has("blocking") or not row.has("buffers"):
             continue
-        finishes_later = row.treatment == "staged" and row.has("requests")
+        finishes_later = row.treatment in ("staged", "routed") and row.has("requests")
         expect(finishes_later or row.treatment in ("matched", "refused", "unread"),
                f"{row.name} is not blocking: it cannot be {row.treatment}")
     for row in rows.values():

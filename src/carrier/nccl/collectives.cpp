@@ -111,7 +111,7 @@ constexpr Row kRows[] = {
 
 const Row* row_of(CallId id) {
     for (const Row& row : kRows)
-        if (row.id == plain(id))
+        if (row.id == blocking_form(id))
             return &row;
     return nullptr;
 }
@@ -179,28 +179,30 @@ std::string failed(const char* step, device::Result result) {
     return result == 0 ? std::string{} : fmt::format("{}: {}", step, device::describe(result));
 }
 
-std::string before_launch(const Work& work, Communicator& communicator) {
-    device::Lane& lane = communicator.lane();
-    std::string failure = failed("waiting for the program's streams",
-                                 lane.wait_for_program(static_cast<device::Sync>(settings::values().sync)));
-    if (failure.empty() && work.id == CallId::kAlltoall && work.in_place)
-        failure = failed(
-            "copying the buffer of an exchange in place",
-            lane.copy(work.scratch.data(), work.recv, work.bytes() * static_cast<std::size_t>(communicator.size())));
+}  // namespace
+
+std::string copy_before(const Work& work, int ranks, device::Lane& lane) {
+    std::string failure;
+    if (blocking_form(work.id) == CallId::kAlltoall && work.in_place)
+        failure = failed("copying the buffer of an exchange in place",
+                         lane.copy(work.scratch.data(), work.recv, work.bytes() * static_cast<std::size_t>(ranks)));
     for (const Work::Copy& copy : work.copies)
         if (failure.empty())
             failure = failed("copying a block to its place", lane.copy(copy.to, copy.from, copy.bytes));
     return failure;
 }
 
-std::string after_launch(const Work& work, Communicator& communicator) {
+std::string copy_after(const Work& work, device::Lane& lane) {
     if (row_of(work.id)->scratch != Row::kOneBlock || !work.scratch)
         return {};
     return failed("copying the result of a reduction in place",
-                  communicator.lane().copy(work.recv, work.scratch.data(), work.bytes()));
+                  lane.copy(work.recv, work.scratch.data(), work.bytes()));
 }
 
-}  // namespace
+int launch_collective(const Work& work, Communicator& communicator, const device::Lane& lane) {
+    const std::scoped_lock lock(launch_mutex);
+    return row_of(work.id)->launch({work, communicator, *load(), lane});
+}
 
 Reason prepare(const Call& call, int rank, int size, Work& work) {
     const Row* row = row_of(call.id);
@@ -239,20 +241,17 @@ Reason prepare(const Call& call, int rank, int size, Work& work) {
 }
 
 std::string run(const Work& work, Communicator& communicator) {
-    const Entries& nccl = *load();
     const request::Deadline deadline(settings::values().timeout);
     const device::ContextScope scope(communicator.context());
-    std::string failure = before_launch(work, communicator);
-    if (failure.empty()) {
-        ncclResult_t result;
-        {
-            const std::scoped_lock lock(launch_mutex);
-            result = row_of(work.id)->launch({work, communicator, nccl});
-        }
-        failure = communicator.settle(result, deadline);
-    }
+    device::Lane& lane = communicator.lane();
+    std::string failure = failed("waiting for the program's streams",
+                                 lane.wait_for_program(static_cast<device::Sync>(settings::values().sync)));
     if (failure.empty())
-        failure = after_launch(work, communicator);
+        failure = copy_before(work, communicator.size(), lane);
+    if (failure.empty())
+        failure = communicator.settle(launch_collective(work, communicator, lane), deadline);
+    if (failure.empty())
+        failure = copy_after(work, lane);
     if (failure.empty())
         return communicator.finish(deadline);
     communicator.abort();

@@ -22,6 +22,8 @@ class Blocks {
             return {nullptr, 0, peer};
         const MPI_Count count = operand_->counts != nullptr ? operand_->counts[r] : operand_->count;
         const MPI_Datatype type = operand_->types != nullptr ? operand_->types[r] : operand_->type;
+        if (count < 0 || (count > 0 && type == MPI_DATATYPE_NULL))
+            obstacle = std::max(obstacle, Reason::kNotBuilt);  // an error of the program's, which MPI reports
         if (count <= 0 || type == MPI_DATATYPE_NULL)
             return {nullptr, 0, peer};
         const datatype::Layout& layout = layout_of(type);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <string>
 
 #include "carrier/nccl/collectives.hpp"
 #include "carrier/nccl/communicator.hpp"
@@ -30,15 +31,22 @@ class GroupCall {
     ncclResult_t first_;
 };
 
+// The steps of a collective on a lane, in this order: copies on the device, NCCL's calls (ncclResult_t), copies again.
+// "" or what went wrong.
+std::string copy_before(const Work& work, int ranks, device::Lane& lane);
+int launch_collective(const Work& work, Communicator& communicator, const device::Lane& lane);
+std::string copy_after(const Work& work, device::Lane& lane);
+
 // What the functions that launch a collective get.
 struct Launch {
     const Work& work;
     Communicator& communicator;
     const Entries& nccl;
+    const device::Lane& lane;
 
     ncclDataType_t type() const { return static_cast<ncclDataType_t>(work.type); }
     ncclRedOp_t op() const { return static_cast<ncclRedOp_t>(work.op); }
-    cudaStream_t stream() const { return communicator.lane().stream(); }
+    cudaStream_t stream() const { return lane.stream(); }
 };
 
 }  // namespace swy::carrier::nccl

@@ -6,6 +6,8 @@ libswy_la_SOURCES += \
     src/carrier/nccl/communicator.hpp \
     src/carrier/nccl/exchange.cpp \
     src/carrier/nccl/exchange.hpp \
+    src/carrier/nccl/flight.cpp \
+    src/carrier/nccl/flight.hpp \
     src/carrier/nccl/launch.hpp \
     src/carrier/nccl/library.cpp \
     src/carrier/nccl/library.hpp \

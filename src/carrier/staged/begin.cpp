@@ -60,16 +60,56 @@ struct Standing {
 };
 
 // From the real call or start to the end of the copy back.
-class Staged final : public request::Operation {
+class Staged final : public Deferred {
   public:
-    explicit Staged(std::shared_ptr<Standing> standing)
-        : Operation(standing->id, standing->owner), standing_(std::move(standing)) {
-        ledger_.route(Carrier::kStaged, standing_->reason);
+    explicit Staged(std::shared_ptr<Standing> standing, Make make = nullptr)
+        : Deferred(standing->id, standing->owner), standing_(std::move(standing)), make_(std::move(make)) {
+        const bool host = standing_->reason == Reason::kNone;
+        ledger_.route(host ? Carrier::kHost : Carrier::kStaged, standing_->reason);
     }
 
-    bool step() override { return copying_ ? copied() : ended() && copied(); }
+    bool step() override {
+        if (make_ != nullptr)
+            return made();
+        return copying_ ? copied() : ended() && copied();
+    }
+
+    bool called() const override { return make_ == nullptr; }
+
+    // Of a deferred one: what comes before the real call.
+    void prepare(const Call& call) {
+        note(standing_->staging->prepare(call));
+        if (outcome_.mpi_class != MPI_SUCCESS)
+            return end_uncalled();
+        if (datatype::averages(call.op))
+            standing_->average.emplace(call, standing_->staging->operands());
+        note(standing_->staging->begin_copy_in());
+    }
 
   private:
+    bool made() {
+        bool done = false;
+        note(standing_->staging->query(done, Direction::kToHost));
+        if (!done)
+            return false;
+        if (outcome_.mpi_class == MPI_SUCCESS)
+            if (const int rc = make_(standing_->staging->operands(), &standing_->request); rc != MPI_SUCCESS)
+                describe(rc);
+        if (outcome_.mpi_class != MPI_SUCCESS) {
+            end_uncalled();
+            return true;
+        }
+        make_ = nullptr;
+        standing_->active = true;
+        return true;
+    }
+
+    void end_uncalled() {
+        make_ = nullptr;
+        standing_->staging.reset();
+        finish(std::move(outcome_));
+    }
+
     // Is MPI done?
     bool ended() {
         if (!request::may_ask())
@@ -148,6 +188,7 @@ class Staged final : public request::Operation {
     }
 
     const std::shared_ptr<Standing> standing_;
+    Make make_;
     request::Outcome outcome_;
     p2p::Ledger ledger_;
     bool copying_ = false;
@@ -183,6 +224,12 @@ std::shared_ptr<request::Operation> start(const std::shared_ptr<Standing>& stand
 }
 
 }  // namespace
+
+std::shared_ptr<Deferred> defer(const Call& call, Make make, Reason reason, std::size_t bytes) {
+    auto operation = std::make_shared<Staged>(std::make_shared<Standing>(call, reason, bytes), std::move(make));
+    operation->prepare(call);
+    return operation;
+}
 
 int begin(const Call& call, Real real, Reason reason, std::size_t bytes) {
     auto standing = std::make_shared<Standing>(call, reason, bytes);

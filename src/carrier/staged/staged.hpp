@@ -2,6 +2,10 @@
 // buffers are described by operands; decides nothing, agrees nothing, works on one rank alone.
 #pragma once
 
+#include <functional>
+#include <memory>
+
+#include "request/operation.hpp"
 #include "route/call.hpp"
 #include "route/reason.hpp"
 
@@ -20,6 +24,17 @@ int run(const Call& call, Real real, std::size_t* bytes = nullptr);
 // runs, and not under its lock. What MPI says of the real request, when it fails, is raised by the completion call.
 // `reason` and `bytes` are for the report. Throws std::bad_alloc.
 int begin(const Call& call, Real real, Reason reason, std::size_t bytes);
+
+// A collective that is made later than the program has made it: as begin(), but that every step is left to the owner,
+// who steps it until it is done, under the engine's lock. `make` makes the real call with the given operands, where
+// this rank has none on a device too. `call` is referred to until then.
+class Deferred : public request::Operation {
+  public:
+    using request::Operation::Operation;
+    virtual bool called() const = 0;  // the real call has been made, or never will be
+};
+using Make = std::function<int(const Operand* operands, MPI_Request* request)>;
+std::shared_ptr<Deferred> defer(const Call& call, Make make, Reason reason, std::size_t bytes);
 
 // Does `operand`, one of the call's, have data on a device here? False where MPI ignores the operand on this rank
 // (MPI_IN_PLACE, not significant, no elements, MPI_PROC_NULL). The router asks this for every operand that is not

@@ -64,13 +64,22 @@ device::Result Staging::queue(Direction direction, bool all) {
     return 0;
 }
 
-Failure Staging::copy_in(Back back) {
+device::Result Staging::queue_in(Back back) {
     places_ = {};  // of a persistent call, memory may have come and gone
     copies_.emplace(Copies::After::kProgram);
     device::Result result = queue(Direction::kToHost, true);
     for (const Shadow& shadow : shadows_)
         if (result == 0 && back == Back::kLater)
             result = shadow.await_program(places_, *copies_);
+    return result;
+}
+
+Failure Staging::begin_copy_in() {
+    return failed(Direction::kToHost, queue_in(Back::kLater));
+}
+
+Failure Staging::copy_in(Back back) {
+    const device::Result result = queue_in(back);
     const device::Result finished = copies_->finish();
     return failed(Direction::kToHost, result != 0 ? result : finished);
 }
@@ -86,8 +95,8 @@ Failure Staging::begin_copy_out(bool all) {
     return failed(Direction::kToDevice, queue(Direction::kToDevice, all));
 }
 
-Failure Staging::query(bool& done) {
-    return failed(Direction::kToDevice, copies_->query(done));
+Failure Staging::query(bool& done, Direction direction) {
+    return failed(direction, copies_->query(done));
 }
 
 Failure Staging::failed(Direction direction, device::Result result) const {

@@ -44,13 +44,15 @@ class Staging {
     Failure copy_out(bool all);
 
     // The same without waiting: after this, whether it failed or not, query() until `done`.
+    Failure begin_copy_in();  // Back::kLater
     Failure begin_copy_out(bool all);
-    Failure query(bool& done);
+    Failure query(bool& done, Direction direction = Direction::kToDevice);
 
     std::size_t bytes() const { return copies_ ? copies_->bytes() : 0; }  // copied in this call
 
   private:
     device::Result queue(Direction direction, bool all);
+    device::Result queue_in(Back back);
     Failure failed(Direction direction, device::Result result) const;
 
     const CallId call_;

@@ -9,6 +9,8 @@
 // launch: -n 4 --gpus 2 -x SWITCHYARD_SYNC=device -- 150
 // launch: -n 5 --gpus 5 -x SWITCHYARD_NCCL=0 -- 100
 // launch: -n 2 --gpus 2 -x SWITCHYARD_PINNED_POOL=4096 -x SWITCHYARD_SYNC=none -- 150
+// launch: -n 3 --gpus 3 -x SWITCHYARD_NCCL_THRESHOLD=1 -- 100
+// launch: -n 4 --gpus 4 -x SWITCHYARD_NCCL_THRESHOLD=1 -x VGPU_JITTER=3 -- 100 --plain
 // test-timeout: 240
 // clang-format on
 #include <mpi.h>

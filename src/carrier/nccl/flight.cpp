@@ -1,0 +1,86 @@
+#include "carrier/nccl/flight.hpp"
+
+#include <utility>
+
+#include "carrier/nccl/launch.hpp"
+#include "carrier/nccl/library.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::carrier::nccl {
+namespace {
+
+constexpr const char* kAborted = "its NCCL communicator was aborted after an error";
+
+}  // namespace
+
+Flight::Flight(Work work, std::shared_ptr<Communicator> communicator)
+    : work_(std::move(work)), communicator_(std::move(communicator)) {
+    communicator_->begin_transfer();
+}
+
+Flight::~Flight() {
+    communicator_->end_transfer();
+}
+
+// On a stream of its own: NCCL keeps the order of launches across streams, and each has an event to ask for its end.
+bool Flight::ready() {
+    return device::Lane::acquire(communicator_->context(), lane_) == 0 &&
+           lane_.wait_for_program(static_cast<device::Sync>(settings::values().sync)) == 0;
+}
+
+void Flight::launch() {
+    const auto lock = communicator_->hold_handle();
+    if (!communicator_->usable())
+        return end(kAborted);
+    const device::ContextScope scope(communicator_->context());
+    if (std::string failure = copy_before(work_, communicator_->size(), lane_); !failure.empty())
+        return end(std::move(failure));
+    state_ = State::kLaunching;
+    settle(launch_collective(work_, *communicator_, lane_));
+}
+
+// The event marks the end of the operation only when NCCL has put it on the stream.
+void Flight::settle(int result) {
+    if (result == ncclInProgress)
+        return;
+    if (result != ncclSuccess)
+        return end(describe(static_cast<ncclResult_t>(result), communicator_->handle()));
+    state_ = State::kRunning;
+    if (std::string failure = copy_after(work_, lane_); !failure.empty())
+        return end(std::move(failure));
+    if (const device::Result recorded = lane_.record(); recorded != 0)
+        end(device::describe(recorded));
+}
+
+bool Flight::step() {
+    if (state_ == State::kNew || state_ == State::kDone)
+        return false;
+    const auto lock = communicator_->hold_handle();
+    if (!communicator_->usable()) {
+        end(kAborted);
+        return true;
+    }
+    const device::ContextScope scope(communicator_->context());
+    ncclResult_t now = ncclSuccess;
+    if (const ncclResult_t asked = load()->CommGetAsyncError(communicator_->handle(), &now); asked != ncclSuccess)
+        now = asked;
+    if (state_ == State::kLaunching) {
+        settle(now);
+        return state_ != State::kLaunching;
+    }
+    bool finished = false;
+    if (const device::Result queried = lane_.query(finished); queried != 0)
+        end(device::describe(queried));
+    else if (finished)
+        end({});
+    else if (now != ncclSuccess && now != ncclInProgress)
+        end(describe(now, communicator_->handle()));
+    return done();
+}
+
+void Flight::end(std::string failure) {
+    failure_ = std::move(failure);
+    state_ = State::kDone;
+}
+
+}  // namespace swy::carrier::nccl

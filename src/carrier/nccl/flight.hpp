@@ -1,0 +1,45 @@
+// One collective on NCCL that nobody waits for: made ready, launched, settled, recorded, done, as a state machine that
+// never blocks. The router's operations own these and see to the order of launches.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "carrier/nccl/collectives.hpp"
+#include "carrier/nccl/communicator.hpp"
+
+namespace swy::carrier::nccl {
+
+class Flight {
+  public:
+    // `work` is prepared.
+    Flight(Work work, std::shared_ptr<Communicator> communicator);
+    ~Flight();  // one that was launched must be done, or its communicator aborted
+    Flight(const Flight&) = delete;
+    Flight& operator=(const Flight&) = delete;
+
+    // When the program makes its call: what it has queued on its streams comes first. False when a resource is lacking.
+    bool ready();
+    void launch();
+    bool step();  // after launch(). True when something moved.
+
+    // Is NCCL through with the launch, so that others may be launched on the communicator?
+    bool settled() const { return state_ >= State::kRunning; }
+    bool done() const { return state_ == State::kDone; }
+    const std::string& failure() const { return failure_; }  // once done; "" is success
+    Communicator& communicator() { return *communicator_; }
+
+  private:
+    enum class State : std::uint8_t { kNew, kLaunching, kRunning, kDone };
+    void settle(int result);
+    void end(std::string failure);
+
+    const Work work_;
+    const std::shared_ptr<Communicator> communicator_;
+    device::Lane lane_;
+    State state_ = State::kNew;
+    std::string failure_;
+};
+
+}  // namespace swy::carrier::nccl

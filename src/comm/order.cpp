@@ -1,0 +1,119 @@
+#include "comm/order.hpp"
+
+#include <algorithm>
+
+#include "comm/world.hpp"
+#include "real.hpp"
+#include "request/engine.hpp"
+
+namespace swy::comm {
+namespace {
+
+constexpr int kLaunchedTag = 1;
+
+struct Busy {
+    const carrier::nccl::Communicator* with = nullptr;
+    int operations = 0;
+    int waiting = 0;  // for another communicator's to end: those of `with` do not overtake them
+};
+Busy busy;
+
+int make_shadow(const State& state, MPI_Comm* shadow) {
+    // Not a duplicate: that would ask the program's attribute callbacks.
+    MPI_Group group = MPI_GROUP_NULL;
+    int rc = real::Comm_group(state.handle, &group);
+    if (rc == MPI_SUCCESS)
+        rc = real::Comm_create(state.handle, group, shadow);
+    if (rc == MPI_SUCCESS)
+        rc = real::Comm_set_errhandler(*shadow, MPI_ERRORS_RETURN);
+    if (group != MPI_GROUP_NULL)
+        real::Group_free(&group);
+    return rc;
+}
+
+}  // namespace
+
+int Order::make(State& state) {
+    std::shared_ptr<Order> order(new Order);
+    if (const int rc = make_shadow(state, &order->shadow_); rc != MPI_SUCCESS)
+        return rc;
+    const int mine = world_rank(state, state.rank);
+    int highest_before = -1;
+    int lowest_after = -1;
+    for (int rank = 0; rank < state.size; ++rank) {
+        const int world = world_rank(state, rank);
+        if (world < mine && world > highest_before) {
+            highest_before = world;
+            order->before_ = rank;
+        }
+        if (world > mine && (lowest_after < 0 || world < lowest_after)) {
+            lowest_after = world;
+            order->after_ = rank;
+        }
+    }
+    state.order = std::move(order);
+    return MPI_SUCCESS;
+}
+
+Order::~Order() {
+    int down = 0;
+    real::Finalized(&down);
+    if (!down && shadow_ != MPI_COMM_NULL)
+        real::Comm_free(&shadow_);
+}
+
+void Order::leave(const void* operation) {
+    queue_.erase(std::remove(queue_.begin(), queue_.end(), operation), queue_.end());
+}
+
+bool Order::arrived() {
+    if (before_ == MPI_PROC_NULL || arrived_)
+        return true;
+    if (!asked_) {
+        if (real::Irecv(nullptr, 0, MPI_BYTE, before_, kLaunchedTag, shadow_, &word_) != MPI_SUCCESS)
+            return false;
+        asked_ = true;
+    }
+    int done = 0;
+    if (request::may_ask() && real::Test(&word_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done)
+        arrived_ = true;
+    return arrived_;
+}
+
+void Order::pass_on() {
+    asked_ = arrived_ = false;
+    MPI_Request sent = MPI_REQUEST_NULL;
+    if (after_ != MPI_PROC_NULL &&
+        real::Isend(nullptr, 0, MPI_BYTE, after_, kLaunchedTag, shadow_, &sent) == MPI_SUCCESS)
+        real::Request_free(&sent);
+}
+
+bool Turn::begin(const carrier::nccl::Communicator* communicator) {
+    if (has_)
+        return true;
+    const bool free = busy.operations == 0;
+    if (!free && (busy.with != communicator || busy.waiting != 0)) {
+        if (busy.with != communicator && !waits_) {
+            waits_ = true;
+            ++busy.waiting;
+        }
+        return false;
+    }
+    if (waits_)
+        --busy.waiting;
+    waits_ = false;
+    has_ = true;
+    busy.with = communicator;
+    ++busy.operations;
+    return true;
+}
+
+void Turn::end() {
+    if (waits_)
+        --busy.waiting;
+    if (has_)
+        --busy.operations;
+    has_ = waits_ = false;
+}
+
+}  // namespace swy::comm

@@ -1,0 +1,67 @@
+// The order in which collectives that do not block are launched on NCCL communicators, and the communicator on which
+// those that NCCL does not carry are made: both after their agreement, when the program may be elsewhere. The router's
+// operations use this, under the engine's lock.
+//
+// Why nothing here can deadlock. A process launches on one NCCL communicator at a time: while an operation is under way
+// on one, none is launched on another. The processes of an operation launch it one after the other, in the order of
+// their ranks in MPI_COMM_WORLD: each tells the next. Say that a process is busy when it has launched an operation that
+// is not finished. What it then waits for is the next process in that operation's order, which has a higher rank. That
+// one is free, and launches; or it is busy with another operation, and waits for one of a higher rank still. The
+// highest one that is reached waits for nobody. So something is always launched or finished, whatever the order in
+// which programs begin operations on different communicators. What is launched on a GPU waits for processes of higher
+// ranks alone, as with the lanes of point-to-point (p2p/lane.hpp), so a program may wait for its whole GPU outside MPI.
+#pragma once
+
+#include <mpi.h>
+
+#include <deque>
+#include <memory>
+
+#include "comm/state.hpp"
+
+namespace swy::comm {
+
+class Order {
+  public:
+    // Collective over the communicator, which has got an NCCL communicator. MPI's code.
+    static int make(State& state);
+    ~Order();
+    Order(const Order&) = delete;
+    Order& operator=(const Order&) = delete;
+
+    // A duplicate of the communicator, for calls that are made after their place in the program.
+    MPI_Comm shadow() const { return shadow_; }
+
+    // The communicator's operations, in the order of the program's calls, which is the same on all ranks. An operation
+    // launches, or makes its call on the shadow, when it is the first; then it leaves.
+    void enter(const void* operation) { queue_.push_back(operation); }
+    bool first(const void* operation) const { return !queue_.empty() && queue_.front() == operation; }
+    void leave(const void* operation);
+
+    // Have all ranks launched the first operation that are to do so before this one? Asks MPI.
+    bool arrived();
+    // It has been launched here.
+    void pass_on();
+
+  private:
+    Order() = default;
+    MPI_Comm shadow_ = MPI_COMM_NULL;
+    int before_ = MPI_PROC_NULL, after_ = MPI_PROC_NULL;  // in the order of MPI_COMM_WORLD
+    std::deque<const void*> queue_;
+    bool asked_ = false, arrived_ = false;
+    MPI_Request word_ = MPI_REQUEST_NULL;
+};
+
+// This process's GPUs, which work for one NCCL communicator at a time.
+class Turn {
+  public:
+    ~Turn() { end(); }
+    // May something be launched on `communicator` now? Once it was yes, until end().
+    bool begin(const carrier::nccl::Communicator* communicator);
+    void end();
+
+  private:
+    bool has_ = false, waits_ = false;
+};
+
+}  // namespace swy::comm

@@ -1,0 +1,108 @@
+#include "route/kept_call.hpp"
+
+#include "carrier/staged/staged.hpp"
+#include "datatype/quick.hpp"
+#include "real.hpp"
+
+namespace swy::route {
+
+KeptCall::KeptCall(const Call& call, int ranks) : call_(call) {
+    const std::size_t count = call.operands.size();
+    for (std::size_t i = 0; i < count; ++i) {
+        operands_[i] = call.operands[i];
+        // A reduction's count and type are those of both its buffers.
+        const bool used = call.op != MPI_OP_NULL || carrier::staged::bytes_of(call, call.operands[i]) != 0;
+        keep(operands_[i], arrays_[i], used, static_cast<std::size_t>(ranks));
+    }
+    call_.operands = {operands_.data(), count};
+    call_.request = nullptr;
+}
+
+KeptCall::~KeptCall() {
+    int down = 0;
+    real::Finalized(&down);
+    for (MPI_Datatype& type : made_)
+        if (!down)
+            real::Type_free(&type);
+}
+
+// Where MPI looks at none of an operand, its arguments may be anything.
+void KeptCall::keep(Operand& operand, Arrays& arrays, bool used, std::size_t ranks) {
+    if (!used) {
+        operand.count = 0;
+        operand.type = MPI_BYTE;
+    }
+    if (operand.types == nullptr)
+        operand.type = keep(operand.type, used);
+    const auto copied = [&](auto& copy, auto& array) {
+        if (array == nullptr)
+            return;
+        copy.assign(ranks, {});
+        if (used)
+            copy.assign(array, array + ranks);
+        array = copy.data();
+    };
+    const MPI_Datatype* types = operand.types;
+    copied(arrays.counts, operand.counts);
+    copied(arrays.displs, operand.displs);
+    copied(arrays.offsets, operand.offsets);
+    for (std::size_t r = 0; types != nullptr && r < ranks; ++r)
+        arrays.types.push_back(used ? keep(types[r], arrays.counts[r] != 0) : MPI_BYTE);
+    if (types != nullptr)
+        operand.types = arrays.types.data();
+}
+
+MPI_Datatype KeptCall::keep(MPI_Datatype type, bool used) {
+    if (datatype::predefined_size(type) != 0)
+        return type;
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    if (!used || real::Type_dup(type, &made) != MPI_SUCCESS)
+        return MPI_BYTE;
+    made_.push_back(made);
+    return made;
+}
+
+int call_again(const Call& call, const Operand* use, MPI_Comm comm, MPI_Request* request) {
+    const Operand& a = use[0];
+    const Operand& b = use[call.operands.size() - 1];
+    const auto sent = static_cast<int>(a.count);
+    const auto received = static_cast<int>(b.count);
+    switch (blocking_form(call.id)) {
+        case CallId::kBcast:
+            return real::Ibcast(a.address, sent, a.type, call.root, comm, request);
+        case CallId::kGather:
+            return real::Igather(a.address, sent, a.type, b.address, received, b.type, call.root, comm, request);
+        case CallId::kGatherv:
+            return real::Igatherv(a.address, sent, a.type, b.address, b.counts, b.displs, b.type, call.root, comm,
+                                  request);
+        case CallId::kScatter:
+            return real::Iscatter(a.address, sent, a.type, b.address, received, b.type, call.root, comm, request);
+        case CallId::kScatterv:
+            return real::Iscatterv(a.address, a.counts, a.displs, a.type, b.address, received, b.type, call.root, comm,
+                                   request);
+        case CallId::kAllgather:
+            return real::Iallgather(a.address, sent, a.type, b.address, received, b.type, comm, request);
+        case CallId::kAllgatherv:
+            return real::Iallgatherv(a.address, sent, a.type, b.address, b.counts, b.displs, b.type, comm, request);
+        case CallId::kAlltoall:
+            return real::Ialltoall(a.address, sent, a.type, b.address, received, b.type, comm, request);
+        case CallId::kAlltoallv:
+            return real::Ialltoallv(a.address, a.counts, a.displs, a.type, b.address, b.counts, b.displs, b.type, comm,
+                                    request);
+        case CallId::kAlltoallw:
+            return real::Ialltoallw(a.address, a.counts, a.displs, a.types, b.address, b.counts, b.displs, b.types,
+                                    comm, request);
+        case CallId::kReduce:
+            return real::Ireduce(a.address, b.address, sent, a.type, call.op, call.root, comm, request);
+        case CallId::kAllreduce:
+            return real::Iallreduce(a.address, b.address, received, b.type, call.op, comm, request);
+        case CallId::kReduceScatter:
+            return real::Ireduce_scatter(a.address, b.address, b.counts, b.type, call.op, comm, request);
+        case CallId::kReduceScatterBlock:
+            return real::Ireduce_scatter_block(a.address, b.address, received, b.type, call.op, comm, request);
+        default:
+            return MPI_ERR_INTERN;
+    }
+}
+
+}  // namespace swy::route
