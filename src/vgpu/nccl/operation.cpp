@@ -1,11 +1,15 @@
 #include "vgpu/nccl/operation.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "vgpu/nccl/debug.hpp"
 #include "vgpu/nccl/executor.hpp"
+#include "vgpu/nccl/settings.hpp"
 #include "vgpu/private.h"
 
 namespace vgpu::nccl {
@@ -55,6 +59,29 @@ class Launch {
     std::vector<Task> tasks_;
     CommunicatorPtr communicator_;
     std::uint64_t ticket_ = 0;
+};
+
+// With VGPU_NCCL_ALONE: the device is this operation's until it ends, or until the family is halted before it has got
+// it.
+class WholeDevice {
+  public:
+    WholeDevice(int ordinal, const Family& family) {
+        if (!settings().alone)
+            return;
+        lock_ = std::unique_lock(mutex_of(ordinal), std::defer_lock);
+        while (!lock_.try_lock_for(std::chrono::milliseconds(10)))
+            if (family.halted() || family.ended())
+                return;
+    }
+
+  private:
+    static std::timed_mutex& mutex_of(int ordinal) {
+        static std::mutex guard;
+        static auto* devices = new std::map<int, std::timed_mutex>;  // used while the process ends
+        const std::lock_guard lock(guard);
+        return (*devices)[ordinal];
+    }
+    std::unique_lock<std::timed_mutex> lock_;
 };
 
 std::vector<CUstream> Launch::streams() const {
@@ -129,6 +156,7 @@ void Launch::run() {
     Gate& gate = communicator_->family->gate();
     if (!gate.enter(ticket_))
         return;
+    const WholeDevice whole(communicator_->device.ordinal, *communicator_->family);
     const Outcome outcome = run_tasks();
     if (outcome == Outcome::Failed)
         communicator_->fail(communicator_->family->error());

@@ -60,6 +60,7 @@ Settings read() {
     Settings s;
     s.strict = on("VGPU_STRICT");
     s.buffer = read_buffer();
+    s.alone = on("VGPU_NCCL_ALONE");
     s.version = read_version();
     s.multi_rank_gpu = on("NCCL_MULTI_RANK_GPU_ENABLE");
     s.check_pointers = on("NCCL_CHECK_POINTERS");
