@@ -5,11 +5,16 @@
 #include "comm/world.hpp"
 #include "real.hpp"
 #include "request/engine.hpp"
+#include "request/wait.hpp"
 
 namespace swy::comm {
 namespace {
 
-constexpr int kLaunchedTag = 1;
+// MPI 4.0 section 3.2.3: tags up to 32767 are there.
+int tag_of(std::uint64_t number) {
+    constexpr std::uint64_t kTags = 30000;
+    return static_cast<int>(number % kTags);
+}
 
 struct Busy {
     const carrier::nccl::Communicator* with = nullptr;
@@ -35,7 +40,10 @@ int make_shadow(const State& state, MPI_Comm* shadow) {
 
 int Order::make(State& state) {
     std::shared_ptr<Order> order(new Order);
-    if (const int rc = make_shadow(state, &order->shadow_); rc != MPI_SUCCESS)
+    // A rank without it would not agree where the others do: all have one or none has.
+    const int here = make_shadow(state, &order->shadow_) == MPI_SUCCESS ? 1 : 0;
+    int all = 0;
+    if (const int rc = real::Allreduce(&here, &all, 1, MPI_INT, MPI_MIN, state.handle); rc != MPI_SUCCESS || all == 0)
         return rc;
     const int mine = world_rank(state, state.rank);
     int highest_before = -1;
@@ -66,26 +74,41 @@ void Order::leave(const void* operation) {
     queue_.erase(std::remove(queue_.begin(), queue_.end(), operation), queue_.end());
 }
 
-bool Order::arrived() {
+bool Order::arrived(std::uint64_t number) {
     if (before_ == MPI_PROC_NULL || arrived_)
         return true;
-    if (!asked_) {
-        if (real::Irecv(nullptr, 0, MPI_BYTE, before_, kLaunchedTag, shadow_, &word_) != MPI_SUCCESS)
-            return false;
-        asked_ = true;
-    }
+    if (word_ == MPI_REQUEST_NULL &&
+        real::Irecv(nullptr, 0, MPI_BYTE, before_, tag_of(number), shadow_, &word_) != MPI_SUCCESS)
+        return false;
     int done = 0;
     if (request::may_ask() && real::Test(&word_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done)
         arrived_ = true;
     return arrived_;
 }
 
-void Order::pass_on() {
-    asked_ = arrived_ = false;
+void Order::pass_on(std::uint64_t number) {
+    arrived_ = false;
     MPI_Request sent = MPI_REQUEST_NULL;
     if (after_ != MPI_PROC_NULL &&
-        real::Isend(nullptr, 0, MPI_BYTE, after_, kLaunchedTag, shadow_, &sent) == MPI_SUCCESS)
+        real::Isend(nullptr, 0, MPI_BYTE, after_, tag_of(number), shadow_, &sent) == MPI_SUCCESS)
         real::Request_free(&sent);
+}
+
+void Order::give_up() {
+    arrived_ = false;
+    if (word_ == MPI_REQUEST_NULL)
+        return;
+    real::Cancel(&word_);
+    real::Request_free(&word_);
+}
+
+void Order::await_agreements() const {
+    const auto none = [this] {
+        const request::Hold hold;
+        return agreements == 0;
+    };
+    while (!none())
+        request::progress();
 }
 
 bool Turn::begin(const carrier::nccl::Communicator* communicator) {

@@ -14,6 +14,7 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 
@@ -38,17 +39,24 @@ class Order {
     bool first(const void* operation) const { return !queue_.empty() && queue_.front() == operation; }
     void leave(const void* operation);
 
-    // Have all ranks launched the first operation that are to do so before this one? Asks MPI.
-    bool arrived();
-    // It has been launched here.
-    void pass_on();
+    // Have all ranks launched the first operation that are to do so before this one? Asks MPI. `number` is the
+    // operation's among those that have been agreed on, the same on all ranks: one that fails on some of them leaves no
+    // word that another would take for its own.
+    bool arrived(std::uint64_t number);
+    void pass_on(std::uint64_t number);  // it has been launched here
+    void give_up();                      // the first operation will not be
+
+    // Agreements under way on the communicator itself. Before it is freed they must have ended, for Open MPI does not
+    // keep it for them; all ranks have then made their calls, or will before they free it too.
+    int agreements = 0;
+    void await_agreements() const;  // with MPI's progress; not under the lock
 
   private:
     Order() = default;
     MPI_Comm shadow_ = MPI_COMM_NULL;
     int before_ = MPI_PROC_NULL, after_ = MPI_PROC_NULL;  // in the order of MPI_COMM_WORLD
     std::deque<const void*> queue_;
-    bool asked_ = false, arrived_ = false;
+    bool arrived_ = false;
     MPI_Request word_ = MPI_REQUEST_NULL;
 };
 

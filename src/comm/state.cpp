@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "carrier/nccl/communicator.hpp"
+#include "comm/order.hpp"
 #include "real.hpp"
 
 namespace swy::comm {
@@ -37,6 +38,8 @@ void forget(State* state) {
         const std::scoped_lock lock(states_mutex);
         states().erase(state);
     }
+    if (state->order != nullptr)
+        state->order->await_agreements();
     if (on_free != nullptr)
         on_free(state->handle);
     carrier::nccl::Communicator::retire(std::move(state->nccl));

@@ -112,9 +112,13 @@ Verdict read(const Ballot& all) {
     return verdict;
 }
 
+// A rank that passes nothing cannot know what the others pass, however uniform the program is.
+bool trusts(CallId id) {
+    return settings::values().agree == settings::Agree::kTrust && !size_is_unknown(id);
+}
+
 Verdict agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print) {
-    // A rank that passes nothing cannot know what the others pass, however uniform the program is.
-    if (settings::values().agree == settings::Agree::kTrust && !size_is_unknown(call.id))
+    if (trusts(call.id))
         return trusted(vote);
     Verdict verdict;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -133,12 +137,19 @@ Verdict agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint
 std::string describe_mismatch(comm::State& comm, const Fingerprint& mine) {
     std::vector<Fingerprint> all(static_cast<std::size_t>(comm.size));
     real::Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm.handle);
+    return compare(all);
+}
+
+std::string compare(const std::vector<Fingerprint>& by_rank) {
     std::map<std::string, std::vector<int>> callers;
-    for (int rank = 0; rank < comm.size; ++rank)
-        callers[in_words(all[static_cast<std::size_t>(rank)])].push_back(rank);
-    std::string text;
-    for (const auto& [what, ranks] : callers)
-        text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", ranks_in_words(ranks), what);
+    for (std::size_t rank = 0; rank < by_rank.size(); ++rank)
+        callers[in_words(by_rank[rank])].push_back(static_cast<int>(rank));
+    std::string text = "the ranks' calls do not match";
+    const char* separator = ": ";
+    for (const auto& [what, ranks] : callers) {
+        text += fmt::format("{}{}: {}", separator, ranks_in_words(ranks), what);
+        separator = "; ";
+    }
     return text;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "comm/state.hpp"
 #include "route/call.hpp"
@@ -53,11 +54,14 @@ int cast(const Call& call, comm::State& comm, const Vote& vote, bool begun, Fing
          Ballot& all, MPI_Request& request);
 Verdict read(const Ballot& all);
 
-// Collective over the communicator. With SWITCHYARD_AGREE=trust no message is sent and the vote of this rank is taken
-// for everybody's.
+// SWITCHYARD_AGREE=trust: the vote of this rank is taken for everybody's, where a rank can know what the others pass.
+bool trusts(CallId id);
+
+// Collective over the communicator, unless the ranks are trusted.
 Verdict agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print);
 
 // After kMismatch, collective over the communicator: who called what, for the error text.
 std::string describe_mismatch(comm::State& comm, const Fingerprint& mine);
+std::string compare(const std::vector<Fingerprint>& by_rank);  // the text alone
 
 }  // namespace swy::route

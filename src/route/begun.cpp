@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <memory>
 #include <new>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "carrier/nccl/flight.hpp"
 #include "carrier/staged/staged.hpp"
@@ -25,42 +25,30 @@ namespace {
 
 namespace nccl = carrier::nccl;
 
-std::atomic<int> unfinished{0};
-
 // From the call to the end of its work. Under the engine's lock but for its making.
 class Collective final : public request::Operation {
   public:
     Collective(const Call& call, comm::State& comm, std::size_t bytes)
-        : Operation(call.id, call.owner), rank_(comm.rank), size_(comm.size), order_(comm.order), bytes_(bytes) {
-        unfinished.fetch_add(1, std::memory_order_relaxed);
-    }
+        : Operation(call.id, call.owner), rank_(comm.rank), size_(comm.size), order_(comm.order), bytes_(bytes) {}
     ~Collective() override {
         if (done())
             return;
-        unfinished.fetch_sub(1, std::memory_order_relaxed);
-        if (announced_ && !request::held_here()) {  // it never began
-            const request::Hold hold;
-            announced_.reset();
-        }
+        const request::Hold hold;  // its making has failed
+        order_->leave(this);
+        announced_.reset();
     }
 
-    // The operation has agreed on NCCL already, and its call tells the report.
-    void take_turn(std::unique_ptr<nccl::Flight> flight) {
-        flight_ = std::move(flight);
-        reported_ = true;
-        order_->enter(this);
-        wait_for_turn();
-    }
-
-    // Not under the lock. MPI's code.
-    int agree_first(const Call& call, comm::State& comm, Presence presence) {
-        kept_.emplace(call, comm.size);
+    // All that may fail here alone, before others are told. Not under the lock.
+    Vote prepare(const Call& program, comm::State& comm, Presence presence) {
+        const Call& call = kept_.emplace(program, comm.size).call();
+        under_way_.emplace(UnderWay::Kind::kBegun);
         {
             const request::Hold hold;
             announced_.emplace(comm);
+            order_->enter(this);
         }
         nccl::Work work;
-        Vote vote = vote_of(call, comm, presence, work);
+        Vote vote = vote_of(call, comm, presence, *under_way_, work);
         if (vote.obstacle == Reason::kNone && (vote.setup || comm.nccl == nullptr))
             vote.obstacle = comm.obstacle != Reason::kNone ? comm.obstacle : Reason::kNotReady;
         if (!vote.host && vote.obstacle == Reason::kNone) {
@@ -68,13 +56,36 @@ class Collective final : public request::Operation {
             if (!flight_->ready())
                 vote.obstacle = Reason::kNoMemory;
         }
-        const int rc = cast(call, comm, vote, true, print_, mine_, all_, agreement_);
+        return vote;
+    }
+
+    // The engine has it. Not under the lock. MPI's code.
+    int agree_first(comm::State& comm, const Vote& vote) {
+        const int rc = cast(kept_->call(), comm, vote, true, print_, mine_, all_, agreement_);
         const request::Hold hold;
-        if (rc != MPI_SUCCESS)
-            announced_.reset();
-        else
-            order_->enter(this);
+        if (rc != MPI_SUCCESS) {
+            fail_here(MPI_ERR_OTHER, "the agreement of the ranks could not begin");
+            return rc;
+        }
+        ++order_->agreements;
+        state_ = State::kAgreeing;
         return rc;
+    }
+
+    // Has agreed on NCCL already, and its call tells the report.
+    void take_turn(std::unique_ptr<nccl::Flight> flight, const Fingerprint& print) {
+        flight_ = std::move(flight);
+        print_ = print;
+        reported_ = true;
+        order_->enter(this);
+        wait_for_turn();
+    }
+
+    // Has agreed that the calls do not match.
+    void take_part_in_comparison(const Fingerprint& print) {
+        print_ = print;
+        order_->enter(this);
+        begin_comparison();
     }
 
     bool step() override {
@@ -89,10 +100,14 @@ class Collective final : public request::Operation {
     const std::string& why() const { return why_; }  // it failed, once done
 
   private:
-    enum class State : std::uint8_t { kAgreeing, kWaiting, kFlying, kDeferred };
+    enum class State : std::uint8_t { kNew, kAgreeing, kComparing, kWaiting, kFlying, kDeferred };
 
     bool advance() {
         switch (state_) {
+            case State::kNew:
+                return false;
+            case State::kComparing:
+                return compared();
             case State::kAgreeing:
                 return order_->first(this) && agreed();
             case State::kWaiting:
@@ -112,14 +127,38 @@ class Collective final : public request::Operation {
         const int rc = real::Test(&agreement_, &flag, MPI_STATUS_IGNORE);
         if (rc == MPI_SUCCESS && flag == 0)
             return false;
+        --order_->agreements;
         const Verdict verdict = read(all_);
         if (rc != MPI_SUCCESS)
             fail_here(MPI_ERR_OTHER, "the agreement of the ranks failed");
         else if (verdict.state == Verdict::State::kMismatch)
-            fail_here(MPI_ERR_OTHER,
-                      fmt::format("the ranks' calls do not match: here {}, another one elsewhere", in_words(print_)));
+            begin_comparison();
         else
             settle(route_from(kept_->call(), verdict, Reason::kNone));
+        return true;
+    }
+
+    // For the error's text, in the operation's place among those of the private communicator.
+    void begin_comparison() {
+        state_ = State::kComparing;
+        prints_.resize(static_cast<std::size_t>(size_));
+    }
+
+    bool compared() {
+        if (comparison_ == MPI_REQUEST_NULL) {
+            if (!order_->first(this))
+                return false;
+            const int rc = real::Iallgather(&print_, sizeof print_, MPI_BYTE, prints_.data(), sizeof print_, MPI_BYTE,
+                                            order_->shadow(), &comparison_);
+            order_->leave(this);
+            if (rc != MPI_SUCCESS)
+                fail_here(MPI_ERR_OTHER, fmt::format("the ranks' calls do not match: here {}", in_words(print_)));
+            return true;
+        }
+        int flag = 0;
+        if (!request::may_ask() || (real::Test(&comparison_, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag == 0))
+            return false;
+        fail_here(MPI_ERR_OTHER, compare(prints_));
         return true;
     }
 
@@ -147,11 +186,12 @@ class Collective final : public request::Operation {
             fail_here(MPI_ERR_OTHER, "SWITCHYARD_TIMEOUT has passed before all ranks launched it");
             return true;
         }
-        const bool mine = order_->first(this) && order_->arrived() && (!announced_ || announced_->may_launch());
+        const bool mine =
+            order_->first(this) && order_->arrived(print_.sequence) && (!announced_ || announced_->may_launch());
         if (!mine || !turn_.begin(&flight_->communicator()))
             return false;
         flight_->launch();
-        order_->pass_on();
+        order_->pass_on(print_.sequence);
         state_ = State::kFlying;
         return true;
     }
@@ -187,8 +227,10 @@ class Collective final : public request::Operation {
     }
 
     void fail_here(int mpi_class, const std::string& why) {
-        if (flight_ != nullptr && state_ != State::kAgreeing)
+        if (flight_ != nullptr && (state_ == State::kWaiting || state_ == State::kFlying))
             flight_->communicator().abort();
+        if (state_ == State::kWaiting && order_->first(this))
+            order_->give_up();
         request::Outcome outcome;
         outcome.mpi_class = mpi_class;
         why_ = why;
@@ -207,7 +249,7 @@ class Collective final : public request::Operation {
         deferred_.reset();
         kept_.reset();
         order_.reset();
-        unfinished.fetch_sub(1, std::memory_order_relaxed);
+        under_way_.reset();
         finish(std::move(outcome));
     }
 
@@ -215,14 +257,16 @@ class Collective final : public request::Operation {
     std::shared_ptr<comm::Order> order_;
     const std::size_t bytes_;
     std::optional<KeptCall> kept_;
+    std::optional<UnderWay> under_way_;
     std::optional<p2p::lanes::Announced> announced_;
     std::unique_ptr<nccl::Flight> flight_;
     std::shared_ptr<carrier::staged::Deferred> deferred_;
     Fingerprint print_;
     Ballot mine_{}, all_{};
-    MPI_Request agreement_ = MPI_REQUEST_NULL;
+    MPI_Request agreement_ = MPI_REQUEST_NULL, comparison_ = MPI_REQUEST_NULL;
+    std::vector<Fingerprint> prints_;
     std::string why_;
-    State state_ = State::kAgreeing;
+    State state_ = State::kNew;
     comm::Turn turn_;
     std::optional<request::Deadline> deadline_;
     p2p::Ledger ledger_;
@@ -231,22 +275,19 @@ class Collective final : public request::Operation {
 
 }  // namespace
 
-bool any_begun() {
-    return unfinished.load(std::memory_order_relaxed) != 0;
-}
-
 int begin_agreed(const Call& call, comm::State& comm, Presence presence) {
     auto operation = std::make_shared<Collective>(call, comm, payload_bytes(call));
-    if (const int rc = operation->agree_first(call, comm, presence); rc != MPI_SUCCESS)
-        return rc;
+    const Vote vote = operation->prepare(call, comm, presence);
     {
         const request::Hold hold;
         request::add(operation);
     }
+    if (const int rc = operation->agree_first(comm, vote); rc != MPI_SUCCESS)
+        return rc;
     return request::hand_out(std::move(operation), call.request);
 }
 
-std::string run_in_turn(const Call& call, comm::State& comm, nccl::Work work) {
+std::string run_in_turn(const Call& call, comm::State& comm, const Fingerprint& print, nccl::Work work) {
     auto flight = std::make_unique<nccl::Flight>(std::move(work), comm.nccl);
     if (!flight->ready()) {
         comm.nccl->abort();
@@ -255,7 +296,18 @@ std::string run_in_turn(const Call& call, comm::State& comm, nccl::Work work) {
     auto operation = std::make_shared<Collective>(call, comm, 0);
     {
         const request::Hold hold;
-        operation->take_turn(std::move(flight));
+        operation->take_turn(std::move(flight), print);
+        request::add(operation);
+    }
+    request::wait_for(*operation);
+    return operation->why();
+}
+
+std::string describe_with_begun(const Call& call, comm::State& comm, const Fingerprint& print) {
+    auto operation = std::make_shared<Collective>(call, comm, 0);
+    {
+        const request::Hold hold;
+        operation->take_part_in_comparison(print);
         request::add(operation);
     }
     request::wait_for(*operation);

@@ -16,10 +16,10 @@ namespace swy::route {
 // MPI's code. Throws std::bad_alloc.
 int begin_agreed(const Call& call, comm::State& comm, Presence presence);
 
-// Are there any that have not been finished, in this process?
-bool any_begun();
-
 // Launches a blocking collective that all ranks have agreed on in its turn, and completes it. "" or what went wrong.
-std::string run_in_turn(const Call& call, comm::State& comm, carrier::nccl::Work work);
+std::string run_in_turn(const Call& call, comm::State& comm, const Fingerprint& print, carrier::nccl::Work work);
+
+// After a mismatch in which some ranks have made calls that do not block: who called what.
+std::string describe_with_begun(const Call& call, comm::State& comm, const Fingerprint& print);
 
 }  // namespace swy::route

@@ -1,6 +1,7 @@
 #include "route/kept_call.hpp"
 
 #include "carrier/staged/staged.hpp"
+#include "datatype/extension.hpp"
 #include "datatype/quick.hpp"
 #include "real.hpp"
 
@@ -53,7 +54,8 @@ void KeptCall::keep(Operand& operand, Arrays& arrays, bool used, std::size_t ran
 }
 
 MPI_Datatype KeptCall::keep(MPI_Datatype type, bool used) {
-    if (datatype::predefined_size(type) != 0)
+    datatype::ElementOf extension;
+    if (datatype::predefined_size(type) != 0 || datatype::find_extension(type, extension))
         return type;
     MPI_Datatype made = MPI_DATATYPE_NULL;
     if (!used || real::Type_dup(type, &made) != MPI_SUCCESS)
@@ -67,6 +69,7 @@ int call_again(const Call& call, const Operand* use, MPI_Comm comm, MPI_Request*
     const Operand& b = use[call.operands.size() - 1];
     const auto sent = static_cast<int>(a.count);
     const auto received = static_cast<int>(b.count);
+    const MPI_Op op = datatype::operator_for(call.op, b.type, true);
     switch (blocking_form(call.id)) {
         case CallId::kBcast:
             return real::Ibcast(a.address, sent, a.type, call.root, comm, request);
@@ -93,13 +96,13 @@ int call_again(const Call& call, const Operand* use, MPI_Comm comm, MPI_Request*
             return real::Ialltoallw(a.address, a.counts, a.displs, a.types, b.address, b.counts, b.displs, b.types,
                                     comm, request);
         case CallId::kReduce:
-            return real::Ireduce(a.address, b.address, sent, a.type, call.op, call.root, comm, request);
+            return real::Ireduce(a.address, b.address, sent, a.type, op, call.root, comm, request);
         case CallId::kAllreduce:
-            return real::Iallreduce(a.address, b.address, received, b.type, call.op, comm, request);
+            return real::Iallreduce(a.address, b.address, received, b.type, op, comm, request);
         case CallId::kReduceScatter:
-            return real::Ireduce_scatter(a.address, b.address, b.counts, b.type, call.op, comm, request);
+            return real::Ireduce_scatter(a.address, b.address, b.counts, b.type, op, comm, request);
         case CallId::kReduceScatterBlock:
-            return real::Ireduce_scatter_block(a.address, b.address, received, b.type, call.op, comm, request);
+            return real::Ireduce_scatter_block(a.address, b.address, received, b.type, op, comm, request);
         default:
             return MPI_ERR_INTERN;
     }

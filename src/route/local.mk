@@ -20,5 +20,7 @@ libswy_la_SOURCES += \
     src/route/reason.hpp \
     src/route/route.hpp \
     src/route/take.cpp \
+    src/route/under_way.cpp \
+    src/route/under_way.hpp \
     src/route/vote.cpp \
     src/route/vote.hpp

@@ -24,6 +24,7 @@ constexpr std::array<Words, kReasons> kWords = {{
      "sooner."},
     {Reason::kNotReady, "not-ready", "the communicator had no NCCL communicator yet, and the call may not wait for one",
      "Make one large blocking collective on the communicator first: its NCCL communicator is made then."},
+    {Reason::kThreads, "threads", "another thread of a rank was in a collective, which happens once a process", ""},
     {Reason::kMixed, "mixed", "some ranks passed device memory, others host memory",
      "Pass device memory on all ranks of the call."},
     {Reason::kOneRank, "one-rank", "the communicator has one process", ""},

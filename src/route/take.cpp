@@ -111,15 +111,17 @@ int failed(const Call& call, const comm::State& comm, const std::string& why) {
                                     length > 0 ? comm_name.data() : "a communicator without name", comm.size, why));
 }
 
-std::string run_nccl(const Call& call, comm::State& comm, carrier::nccl::Work work, bool in_turn) {
-    return in_turn ? run_in_turn(call, comm, std::move(work)) : carrier::nccl::run(work, *comm.nccl);
+// With trust there are no calls that would need an order.
+int make_order(const Call& call, comm::State& comm) {
+    return comm.order != nullptr || trusts(call.id) ? MPI_SUCCESS : comm::Order::make(comm);
 }
 
 int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
     const p2p::lanes::Collective collective(comm);
+    const UnderWay under_way(UnderWay::Kind::kBlocking);
     carrier::nccl::Work work;
     Fingerprint print;
-    const Verdict verdict = agree(call, comm, vote_of(call, comm, presence, work), print);
+    const Verdict verdict = agree(call, comm, vote_of(call, comm, presence, under_way, work), print);
     switch (verdict.state) {
         case Verdict::State::kMpiError:
             return verdict.mpi_code;
@@ -128,9 +130,7 @@ int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
                           "SWITCHYARD_TIMEOUT has passed before all ranks of the communicator entered the call");
         case Verdict::State::kMismatch:
             return failed(call, comm,
-                          "the ranks' calls do not match: " +
-                              (verdict.begun ? in_words(print) + " here, one that does not block elsewhere"
-                                             : describe_mismatch(comm, print)));
+                          verdict.begun ? describe_with_begun(call, comm, print) : describe_mismatch(comm, print));
         case Verdict::State::kSettled:
             break;
     }
@@ -140,11 +140,13 @@ int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
     const Route route = route_from(call, verdict, comm.obstacle);
     if (route.carrier != Carrier::kNccl)
         return local(call, real, presence, route.reason);
-    if (comm.order == nullptr)
-        if (const int rc = comm::Order::make(comm); rc != MPI_SUCCESS)
-            return rc;
+    if (const int rc = make_order(call, comm); rc != MPI_SUCCESS)
+        return rc;
+    if (verdict.in_flight && comm.order == nullptr)
+        return local(call, real, presence, Reason::kNoMemory);
     return reported(call, route, [&] {
-        const std::string failure = run_nccl(call, comm, std::move(work), verdict.in_flight);
+        const std::string failure =
+            verdict.in_flight ? run_in_turn(call, comm, print, std::move(work)) : carrier::nccl::run(work, *comm.nccl);
         return failure.empty() ? MPI_SUCCESS : failed(call, comm, failure);
     });
 }

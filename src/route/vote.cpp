@@ -2,7 +2,6 @@
 
 #include "carrier/nccl/communicator.hpp"
 #include "datatype/element.hpp"
-#include "route/begun.hpp"
 #include "route/job.hpp"
 #include "settings/settings.hpp"
 
@@ -35,7 +34,8 @@ Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
     return Reason::kNone;
 }
 
-Vote vote_of(const Call& call, const comm::State& comm, Presence presence, carrier::nccl::Work& work) {
+Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const UnderWay& under_way,
+             carrier::nccl::Work& work) {
     Vote vote;
     vote.bytes = message_bytes(call);
     vote.op = static_cast<std::uint8_t>(datatype::operator_of(call.op));
@@ -43,7 +43,7 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, carri
         vote.element = static_cast<std::uint8_t>(datatype::element_of(call.operands.back().type).element);
     vote.device = presence == Presence::kData;
     vote.host = any_on_host(call);
-    vote.in_flight = any_begun();
+    vote.in_flight = under_way.wants_turn();
     vote.large = size_is_unknown(call.id) && payload_bytes(call) >= threshold;
     if (!vote.host) {
         vote.obstacle = carrier::nccl::prepare(call, comm.rank, comm.size, work);
@@ -51,6 +51,8 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, carri
             work.location = without_data(comm);
         if (vote.obstacle == Reason::kNone && work.location.ordinal < 0)
             vote.obstacle = Reason::kMixed;
+        if (vote.obstacle == Reason::kNone && under_way.must_be_staged() && !trusts(call.id))
+            vote.obstacle = Reason::kThreads;
         vote.setup = vote.obstacle == Reason::kNone && comm.needs_setup(work.location.ordinal);
     }
     return vote;

@@ -7,6 +7,7 @@
 #include "route/call.hpp"
 #include "route/operands.hpp"
 #include "route/reason.hpp"
+#include "route/under_way.hpp"
 
 namespace swy::route {
 
@@ -20,7 +21,8 @@ struct Route {
 Reason reason_to_stay_local(const Call& call, const comm::State& comm);
 
 // All local tests. `work` is this rank's part on NCCL where there is no obstacle. Throws std::bad_alloc.
-Vote vote_of(const Call& call, const comm::State& comm, Presence presence, carrier::nccl::Work& work);
+Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const UnderWay& under_way,
+             carrier::nccl::Work& work);
 
 // Could it go over NCCL, once the communicator has one? And the route that all ranks take. The same on every rank.
 bool all_can(const Call& call, const Verdict& verdict);

@@ -106,6 +106,38 @@ int main(int argc, char** argv) {
                                       : MPI_Allreduce(a.at(0), b.at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
                  },
                  {"MPI_Bcast", "MPI_Allreduce"});
+        // Once a blocking one has made an NCCL communicator, those that do not block agree too.
+        expect(MPI_Allreduce(a.at(0), b.at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS, "between",
+               "error");
+        const gpu::Memory c(gpu::Kind::kDevice, kCount * sizeof(double));
+        MPI_Request first = MPI_REQUEST_NULL, request = MPI_REQUEST_NULL;
+        mismatch("different collectives that do not block",
+                 [&] {
+                     // One that matches is under way meanwhile, on mixed memory.
+                     MPI_Ibcast(rank == 0 ? static_cast<void*>(host.data()) : c.at(0), kCount, MPI_DOUBLE, 0,
+                                MPI_COMM_WORLD, &first);
+                     rank == 0
+                         ? MPI_Ibcast(a.at(0), kCount, MPI_DOUBLE, 0, MPI_COMM_WORLD, &request)
+                         : MPI_Iallreduce(a.at(0), b.at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+                     return MPI_Wait(&request, MPI_STATUS_IGNORE);
+                 },
+                 {"rank 0: MPI_Ibcast", "MPI_Iallreduce"});
+        expect(MPI_Wait(&first, MPI_STATUS_IGNORE) == MPI_SUCCESS, "a matching one before", "error");
+        mismatch("one that does not block with others that do",
+                 [&] {
+                     if (rank != 0)
+                         return MPI_Allreduce(a.at(0), b.at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+                     MPI_Iallreduce(a.at(0), b.at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+                     return MPI_Wait(&request, MPI_STATUS_IGNORE);
+                 },
+                 {"rank 0: MPI_Iallreduce", ": MPI_Allreduce"});
+        mismatch("different sizes of those that do not block",
+                 [&] {
+                     MPI_Iallreduce(a.at(0), b.at(0), rank == size - 1 ? kCount / 2 : kCount, MPI_DOUBLE, MPI_SUM,
+                                    MPI_COMM_WORLD, &request);
+                     return MPI_Wait(&request, MPI_STATUS_IGNORE);
+                 },
+                 {std::to_string(kCount * 8), std::to_string(kCount * 4), "rank " + std::to_string(size - 1) + ": "});
         // A call that matches works as if nothing had been.
         std::vector<std::byte> ones(kCount * sizeof(double));
         std::memcpy(ones.data(), host.data(), ones.size());

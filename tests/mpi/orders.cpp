@@ -2,11 +2,12 @@
 // blocking collectives beside them and waits for the whole device between: all finish, with the sums that arithmetic
 // gives. Each communicator is used by a blocking collective first, which makes its NCCL communicator.
 // clang-format off
-// launch: -n 2 --gpus 2 -- 60
-// launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 50
-// launch: -n 4 --gpus 4 -- 50
-// launch: -n 5 --gpus 5 -x VGPU_JITTER=9 -x SWITCHYARD_P2P_COMM=shared -- 40
-// launch: -n 4 --gpus 4 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_SYNC=device -- 40
+// launch: -n 2 --gpus 2 -- 30
+// launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 30
+// launch: -n 4 --gpus 4 -- 30
+// launch: -n 5 --gpus 5 -x VGPU_JITTER=9 -x SWITCHYARD_P2P_COMM=shared -- 30
+// launch: -n 4 --gpus 4 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_SYNC=device -- 30
+// launch: -n 3 --gpus 3 -x VGPU_NCCL_ALONE=1 -- 40 --no-messages
 // test-timeout: 240
 // clang-format on
 #include <mpi.h>
@@ -28,6 +29,7 @@ constexpr int kCount = 20000;  // of doubles: above the thresholds of collective
 constexpr std::size_t kBytes = kCount * sizeof(double);
 
 int world_rank = 0, world_size = 0, failures = 0;
+bool with_messages = true;  // they take few of a GPU's cores, and run beside collectives
 
 double first(const gpu::Memory& memory, std::size_t at) {
     const std::vector<std::byte> bytes = memory.read();
@@ -181,7 +183,8 @@ void complete(std::vector<MPI_Request>& requests, std::mt19937& own) {
 
 void round(const std::vector<Group>& groups, std::mt19937& common, std::mt19937& own) {
     // On each communicator the same operations in the same order on all ranks; among communicators any order.
-    const unsigned kinds = common(), mixed = common() % 8, messages = common() % 2, blocking = common() % 2;
+    const unsigned kinds = common(), mixed = common() % 8, messages = with_messages ? common() % 2 : 0,
+                   blocking = common() % 2;
     struct Next {
         std::vector<std::unique_ptr<Operation>> operations;
         std::size_t begun = 0;
@@ -230,6 +233,10 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     gpu::Driver::get().use(world_rank % gpu::Driver::get().devices);
+    if (std::strcmp(argv[argc - 1], "--no-messages") == 0) {
+        with_messages = false;
+        --argc;
+    }
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 40;
     unsigned seed = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : random_seed();
     MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
