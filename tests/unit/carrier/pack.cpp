@@ -239,11 +239,15 @@ struct Case {
 // Open MPI 5.0 packs some random structures from other places than it was told (tests/unit/datatype/layout.cpp).
 constexpr bool kPackIsReliable = OMPI_MAJOR_VERSION < 5;
 
+// One by one: Open MPI 4.1.4 packs the second of two elements from right behind the first where a member without data
+// makes their extent (two shorts at -8 and an empty type at 171).
 std::vector<std::byte> packed_by_mpi(const Case& random, const std::vector<std::byte>& content) {
     std::vector<std::byte> packed(random.where.size() + 1);
+    const std::byte* element = content.data() - random.low;
     int position = 0;
-    MPI_Pack(content.data() - random.low, random.count, random.type.handle, packed.data(),
-             static_cast<int>(packed.size()), &position, MPI_COMM_SELF);
+    for (int i = 0; i < random.count; ++i, element += random.type.extent())
+        MPI_Pack(element, 1, random.type.handle, packed.data(), static_cast<int>(packed.size()), &position,
+                 MPI_COMM_SELF);
     packed.resize(static_cast<std::size_t>(position));
     return packed;
 }
