@@ -146,6 +146,8 @@ class Memory {
             std::copy(content.begin(), content.end(), data);
         else
             ASSERT_EQ(cu(cuMemcpyHtoD)(device(), content.data(), content.size()), CUDA_SUCCESS);
+        // The copy may still be on its way in this context, which need not be the memory's own.
+        MUST(cu(cuCtxSynchronize)());
     }
     std::vector<std::byte> read() const {
         std::vector<std::byte> content(bytes_);
