@@ -22,7 +22,7 @@ constexpr std::array<Words, kReasons> kWords = {{
     {Reason::kNoLane, "no-lane", "the two ranks have no NCCL communicator for messages yet",
      "Nothing for a pair that goes on; SWITCHYARD_P2P_COMM=pair or a smaller SWITCHYARD_P2P_LANE_AFTER makes it "
      "sooner."},
-    {Reason::kNotReady, "not-ready", "the communicator had no NCCL communicator yet, and the call may not wait for one",
+    {Reason::kNotReady, "not-ready", "NCCL's communicator was not made yet, and the call may not wait",
      "Make one large blocking collective on the communicator first: its NCCL communicator is made then."},
     {Reason::kThreads, "threads", "another thread of a rank was in a collective, which happens once a process", ""},
     {Reason::kMixed, "mixed", "some ranks passed device memory, others host memory",
