@@ -13,7 +13,7 @@
 // launch: -n 2 --gpus 2 -x SWITCHYARD_NCCL=0 -x SWITCHYARD_P2P_CHUNK=16K
 // launch: -n 3 --gpus 3 -- --threads
 // launch: -n 2 --gpus 2 -x SWITCHYARD_P2P_COMM=pair -- --threads
-// launch: -n 3 --gpus 3 --mca osc pt2pt,sm -- Win_
+// launch: -n 3 --gpus 3 --mca osc ^rdma -- Win_
 // test-timeout: 150
 #include <mpi.h>
 #include <unistd.h>
