@@ -2,7 +2,7 @@
 examplesdir = $(pkgdatadir)/examples
 dist_examples_DATA = examples/README.md examples/halo.c examples/heat.f90 examples/iris.csv examples/train_iris.c
 dist_examples_SCRIPTS = examples/least_squares.py
-EXTRA_DIST += examples/run-training
+EXTRA_DIST += examples/run-training examples/ci/virtual-gpus.yml
 
 # Linked with the virtual GPUs' runtime, which has the real one's name and versions: where the loader finds that, it is used.
 EXAMPLES_CUDA = src/vgpu/lib/libcudart.so.13

@@ -86,9 +86,28 @@ SWY_END
 # nvcc compiles kernels for real GPUs. Without it the library is complete but for those.
 AC_DEFUN([SWY_NVCC],[
   AC_PATH_PROG([NVCC],[nvcc],[],[$PATH:$CUDA_DIR/bin:/usr/local/cuda/bin])
-  AS_IF([test -n "$NVCC"],
-    [SWY_FOUND([nvcc],[$NVCC])],
-    [SWY_FOUND([nvcc],[none (optional; Debian: nvidia-cuda-toolkit)])])
+  NVCC_TARGETS=
+  swy_oldest=
+  AS_IF([test -n "$NVCC"],[
+    swy_known=`"$NVCC" --list-gpu-code 2>/dev/null`
+    for swy_target in 75 80 86 89 90 100 120; do
+      AS_CASE([" "`echo $swy_known`" "],[*" sm_$swy_target "*],[
+        test -n "$swy_oldest" || swy_oldest=$swy_target
+        NVCC_TARGETS="$NVCC_TARGETS -gencode arch=compute_$swy_target,code=sm_$swy_target"])
+    done
+    NVCC_TARGETS="$NVCC_TARGETS -gencode arch=compute_$swy_oldest,code=compute_$swy_oldest"
+    echo '#include <cstdint>
+      extern "C" __global__ void kernel(std::uint64_t *x) { *x = 1; }' >conftest.cu
+    AS_IF(["$NVCC" $NVCC_TARGETS -std=c++17 -fatbin -o conftest.fatbin conftest.cu >&AS_MESSAGE_LOG_FD 2>&1],
+      [SWY_FOUND([nvcc],[$NVCC])],
+      [SWY_FOUND([nvcc],[$NVCC does not compile (config.log): kernels are left out])
+       NVCC=])
+    rm -f conftest.cu conftest.fatbin
+  ],[SWY_FOUND([nvcc],[none: kernels are left out (optional; Debian: nvidia-cuda-toolkit)])])
+  AS_IF([test -n "$NVCC"],[
+    AC_DEFINE([SWY_HAVE_KERNELS],[1],[nvcc compiles the kernels])
+    AC_DEFINE_UNQUOTED([SWY_KERNEL_TARGETS],["`echo $swy_oldest | sed 's/.$/.&/'`"],[The oldest GPUs that they are for])])
+  AC_SUBST([NVCC_TARGETS])
   AM_CONDITIONAL([HAVE_NVCC],[test -n "$NVCC"])
 ])
 

@@ -3,28 +3,57 @@
 #include "route/lifecycle.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "mpi_compat/door.hpp"
+#include "route/surroundings.hpp"
 #include "settings/settings.hpp"
 
 using namespace swy;
 
-extern "C" SWY_EXPORT int MPI_Init(int* argc, char*** argv) {
+namespace {
+
+constinit bool takes_part = true;
+
+// One rank speaks for all, where a launcher of any MPI says which this is.
+bool speaks() {
+    for (const char* name : {"PMIX_RANK", "PMI_RANK"})
+        if (const char* rank = std::getenv(name); rank != nullptr)
+            return std::string_view(rank) == "0";
+    return true;
+}
+
+// MPI's start, and Switchyard's with it. Where it is not Open MPI that starts, every door stays closed.
+template <typename Start>
+int start_with(Start start) {
+    if (const std::string other = route::other_mpi(); !other.empty()) {
+        takes_part = false;
+        if (speaks())
+            std::fprintf(stderr, "switchyard: %s\n", other.c_str());
+        return start();
+    }
     gate::before_init();
-    const int code = real::Init(argc, argv);
+    const int code = start();
     return code == MPI_SUCCESS ? route::after_init() : code;
+}
+
+}  // namespace
+
+extern "C" SWY_EXPORT int MPI_Init(int* argc, char*** argv) {
+    return start_with([=] { return real::Init(argc, argv); });
 }
 SWY_PAIR(MPI_Init)
 
 extern "C" SWY_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
-    gate::before_init();
-    const int code = real::Init_thread(argc, argv, required, provided);
-    return code == MPI_SUCCESS ? route::after_init() : code;
+    return start_with([=] { return real::Init_thread(argc, argv, required, provided); });
 }
 SWY_PAIR(MPI_Init_thread)
 
 extern "C" SWY_EXPORT int MPI_Finalize(void) {
+    if (!takes_part)
+        return real::Finalize();
     int up = 0;
     int down = 0;
     real::Initialized(&up);

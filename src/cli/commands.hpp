@@ -17,8 +17,9 @@ enum Status : int {
     kNotFound = 127,       // run: PROGRAM was not found
 };
 
-int run(std::span<const std::string> words);    // the words after "run"
-int info(std::span<const std::string> words);   // the words after "info"
+int run(std::span<const std::string> words);   // the words after "run"
+int info(std::span<const std::string> words);  // the words after "info"
+int doctor(std::span<const std::string> words);
 int place(std::span<const std::string> words);  // not for users: run has each rank start it before the program
 int report(std::span<const std::string> words);
 int topo(std::span<const std::string> words);

@@ -1,16 +1,16 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/probe.hpp"
+#include "cli/restart.hpp"
 #include "config.h"
+#include "device/kernels.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::cli {
@@ -56,6 +56,7 @@ std::string as_json(const Told& told) {
                      {"devices", std::move(devices)}};
     all["nccl"] = as_json(found.nccl);
     all["nccl"]["virtual"] = found.nccl.is_virtual;
+    all["kernels"] = {{"built", device::kernels_built()}, {"text", device::kernels_text()}};
     all["hwloc"] = {{"api_version", found.hwloc}};
     all["settings"] = Json::array();
     for (const settings::Shown& shown : told.settings)
@@ -132,6 +133,7 @@ std::string as_text(const Told& told) {
                                                     : with_file(found.mpirun.version, found.mpirun.file));
     text += driver_rows(found.driver);
     text += library_row("NCCL", found.nccl);
+    text += row("kernels", device::kernels_text());
     text += row("hwloc", "API " + found.hwloc);
     text += "\nsettings\n";
     std::size_t widest = 0;
@@ -143,24 +145,6 @@ std::string as_text(const Told& told) {
     for (const settings::Shown& shown : told.settings)
         text += fmt::format("  {:<{}}  {:<{}}  {}\n", shown.name, widest, shown.value, widest_value, shown.origin);
     return text;
-}
-
-// Libraries are searched as the environment at a process's start says: so the command starts itself again.
-int again_with_virtual_gpus(int count, bool json) {
-    const Places places = find_places();
-    if (!places.virtual_gpus) {
-        std::fprintf(stderr, "switchyard info: the virtual GPUs' libraries are not where they belong, in %s\n",
-                     places.expected_virtual_gpus.c_str());
-        return kProblem;
-    }
-    const char* before = std::getenv("LD_LIBRARY_PATH");
-    const std::string path =
-        places.virtual_gpus->string() + (before != nullptr && *before != '\0' ? ":" + std::string(before) : "");
-    setenv("LD_LIBRARY_PATH", path.c_str(), 1);
-    setenv("VGPU_COUNT", std::to_string(count).c_str(), 1);
-    execl(places.command.c_str(), "switchyard", "info", json ? "--json" : nullptr, nullptr);
-    std::perror("switchyard info");
-    return kProblem;
 }
 
 }  // namespace
@@ -179,7 +163,7 @@ int info(std::span<const std::string> words) {
     if (const auto status = read_arguments(app, words))
         return *status;
     if (gpus->count() > 0)
-        return again_with_virtual_gpus(count, json);
+        return restart_with_virtual_gpus(count, "info", words);
     settings::Values values;
     Told told;
     told.bad_settings = settings::read(values);

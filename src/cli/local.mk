@@ -5,7 +5,10 @@ switchyard_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(HWLOC_CFLAGS) \
     -DSWY_BINDIR='"$(bindir)"' -DSWY_LIBDIR='"$(libdir)"' -DSWY_MPIRUN='"$(MPIRUN)"'
 switchyard_SOURCES = \
     src/cli/arguments.cpp src/cli/arguments.hpp \
+    src/cli/bounded_run.cpp src/cli/bounded_run.hpp \
+    src/cli/check_program.cpp src/cli/check_ranks.cpp src/cli/checks.cpp src/cli/checks.hpp \
     src/cli/commands.hpp \
+    src/cli/doctor.cpp \
     src/cli/info.cpp \
     src/cli/launch.cpp src/cli/launch.hpp \
     src/cli/main.cpp \
@@ -16,13 +19,21 @@ switchyard_SOURCES = \
     src/cli/probe.cpp src/cli/probe.hpp \
     src/cli/rank.cpp src/cli/rank.hpp \
     src/cli/report.cpp \
+    src/cli/restart.cpp src/cli/restart.hpp \
     src/cli/run.cpp \
     src/cli/topo.cpp \
-    src/report/compare.cpp src/report/read.cpp $(swy_report_sources) \
+    src/report/compare.cpp src/report/read.cpp $(swy_report_sources) $(swy_page_sources) $(swy_trace_sources) \
     src/route/reason.cpp src/route/reason.hpp \
     src/topology/version.cpp src/topology/version.hpp \
     $(swy_settings_sources) $(swy_device_sources) $(swy_topology_sources)
 switchyard_LDADD = $(HWLOC_LIBS) -ldl
+
+# What the doctor starts under mpirun: a program of MPI like those of users. Nobody starts it by hand.
+doctordir = $(libdir)/switchyard
+doctor_PROGRAMS = switchyard-exchange
+switchyard_exchange_SOURCES = src/cli/exchange_rank.cpp
+switchyard_exchange_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+switchyard_exchange_LDADD = $(MPI_LIBS) -ldl
 
 # Shell completion, where bash-completion and zsh look for it.
 bashcompletiondir = $(datadir)/bash-completion/completions

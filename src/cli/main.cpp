@@ -16,13 +16,16 @@ constexpr const char* kHelp =
     "  switchyard run [--virtual-gpus N] [-n NP] [--report] [mpirun options] -- PROGRAM [ARGS]\n"
     "                      run a program under mpirun with Switchyard\n"
     "  switchyard info     what was found here (MPI, GPU driver, NCCL) and every setting\n"
+    "  switchyard doctor [PROGRAM]\n"
+    "                      check that Switchyard can work here, and what to do where it cannot\n"
     "  switchyard topo     the node with its GPUs, and which suits which rank\n"
     "  switchyard report FILE...\n"
     "                      print what run --report=json:FILE wrote, or compare several\n"
     "  switchyard --version\n"
     "\n"
     "Each has its own --help; the manual pages are switchyard(1), switchyard-run(1), switchyard-info(1),\n"
-    "switchyard-topo(1), switchyard-report(1), switchyard(7) for the settings, and vgpu(7) for the virtual GPUs.\n";
+    "switchyard-doctor(1), switchyard-topo(1), switchyard-report(1), switchyard(7) for the settings, and vgpu(7) for "
+    "the virtual GPUs.\n";
 
 }  // namespace
 
@@ -34,6 +37,8 @@ int main(int argc, char** argv) {
         return swy::cli::run(rest);
     if (first == "info")
         return swy::cli::info(rest);
+    if (first == "doctor")
+        return swy::cli::doctor(rest);
     if (first == "topo")
         return swy::cli::topo(rest);
     if (first == "report")
@@ -53,9 +58,9 @@ int main(int argc, char** argv) {
     if (first.empty())
         std::fprintf(stderr, "%s", kHelp);
     else
-        std::fprintf(
-            stderr,
-            "switchyard: there is no command \"%s\"; there are run, info, topo and report (switchyard --help)\n",
-            words[0].c_str());
+        std::fprintf(stderr,
+                     "switchyard: there is no command \"%s\"; there are run, info, doctor, topo and report (switchyard "
+                     "--help)\n",
+                     words[0].c_str());
     return swy::cli::kUsage;
 }

@@ -12,6 +12,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kLibrary = "libswitchyard.so";
+constexpr std::string_view kExchange = "switchyard-exchange";
 
 bool is_there(const fs::path& path) {
     std::error_code ignored;
@@ -36,15 +37,19 @@ Places find_places() {
     if (is_there(here / "config.status")) {
         places.expected_library = here / ".libs" / kLibrary;
         places.expected_virtual_gpus = here / "src/vgpu/lib";
+        places.expected_exchange = here / kExchange;
     } else {
         const fs::path lib = (here / fs::path(SWY_LIBDIR).lexically_relative(SWY_BINDIR)).lexically_normal();
         places.expected_library = lib / kLibrary;
         places.expected_virtual_gpus = lib / "switchyard/vgpu";
+        places.expected_exchange = lib / "switchyard" / kExchange;
     }
     if (is_there(places.expected_library))
         places.shim = places.expected_library;
     if (is_there(places.expected_virtual_gpus / "libcuda.so.1"))
         places.virtual_gpus = places.expected_virtual_gpus;
+    if (is_there(places.expected_exchange))
+        places.exchange = places.expected_exchange;
     return places;
 }
 

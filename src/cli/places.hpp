@@ -14,7 +14,8 @@ struct Places {
     std::filesystem::path command;                      // this executable
     std::optional<std::filesystem::path> shim;          // libswitchyard.so
     std::optional<std::filesystem::path> virtual_gpus;  // folder of the virtual libcuda, libcudart and libnccl
-    std::filesystem::path expected_library, expected_virtual_gpus;  // where they should be, for messages
+    std::optional<std::filesystem::path> exchange;      // switchyard-exchange, of which the doctor starts two ranks
+    std::filesystem::path expected_library, expected_virtual_gpus, expected_exchange;  // where they should be
 };
 Places find_places();
 

@@ -80,8 +80,8 @@ void probe_library(Findings& findings) {
     findings.mpi.file = file_of(reinterpret_cast<void*>(describe));
 }
 
-void probe_mpirun(MpirunFound& mpirun) {
-    mpirun.file = find_mpirun("").string();
+void probe_mpirun(const std::string& named, MpirunFound& mpirun) {
+    mpirun.file = find_mpirun(named).string();
     if (mpirun.file.empty())
         return;
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(
@@ -162,11 +162,11 @@ void probe_nccl(const std::string& name, LibraryFound& nccl) {
 
 }  // namespace
 
-Findings probe(const std::string& nccl_library) {
+Findings probe(const std::string& nccl_library, const std::string& mpirun) {
     Findings findings;
     findings.places = find_places();
     probe_library(findings);
-    probe_mpirun(findings.mpirun);
+    probe_mpirun(mpirun, findings.mpirun);
     probe_driver(findings.driver);
     probe_nccl(nccl_library.empty() ? "libnccl.so.2" : nccl_library, findings.nccl);
     findings.hwloc = topology::hwloc_api_version();

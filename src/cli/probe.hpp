@@ -42,6 +42,6 @@ struct Findings {
 };
 
 void probe_driver(DriverFound& driver);
-Findings probe(const std::string& nccl_library);
+Findings probe(const std::string& nccl_library, const std::string& mpirun = "");  // "": the first that is found
 
 }  // namespace swy::cli

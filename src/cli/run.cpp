@@ -22,7 +22,8 @@ namespace {
 
 constexpr const char* kSynopsis =
     "switchyard run [--virtual-gpus N] [-n NP] [--gpus near|spread|all|none] [--report[=text|json:FILE]]\n"
-    "                             [--dry-run] [--mpirun FILE] [any mpirun option ...] -- PROGRAM [ARGS ...]";
+    "                             [--trace FILE] [--dry-run] [--mpirun FILE] [any mpirun option ...]\n"
+    "                             -- PROGRAM [ARGS ...]";
 constexpr const char* kNotes =
     "Everything that is not listed above is mpirun's: -n, -np, --map-by, --host, --mca, -x ...\n"
     "The exit status is mpirun's; 125 when switchyard itself fails, 126 when PROGRAM cannot be executed,\n"
@@ -66,7 +67,8 @@ Parts take_apart(std::span<const std::string> words) {
             parts.ours.emplace_back("--report=1");
         } else if (is_option(*word, "--report") || *word == "--dry-run" || *word == "--help" || *word == "-h") {
             parts.ours.push_back(*word);
-        } else if (is_option(*word, "--virtual-gpus") || is_option(*word, "--gpus") || is_option(*word, "--mpirun")) {
+        } else if (is_option(*word, "--virtual-gpus") || is_option(*word, "--gpus") || is_option(*word, "--mpirun") ||
+                   is_option(*word, "--trace")) {
             parts.ours.push_back(*word);
             if (word->find('=') == std::string::npos && word + 1 != dashes)
                 parts.ours.push_back(*++word);
@@ -232,6 +234,8 @@ int run(std::span<const std::string> words) {
         ->check(CLI::IsMember({"near", "spread", "all", "none"}).description(""));
     app.add_option("--report", wishes.report, "report at the end: a table, or an object in FILE")
         ->type_name("[=text|json:FILE]");
+    std::string trace;
+    app.add_option("--trace", trace, "write a trace of the run to FILE, for Perfetto")->type_name("FILE");
     app.add_flag("--dry-run", dry_run, "print the mpirun line and do nothing");
     app.add_option("--mpirun", mpirun, "the mpirun to use (default: PATH's)")->type_name("FILE");
     std::reverse(parts.ours.begin(), parts.ours.end());  // as CLI11 wants them
@@ -249,6 +253,8 @@ int run(std::span<const std::string> words) {
         return status;
     if (!wishes.report.empty())
         setenv("SWITCHYARD_REPORT", wishes.report.c_str(), 1);
+    if (!trace.empty())
+        setenv("SWITCHYARD_TRACE", trace.c_str(), 1);
     settings::Values ignored;
     if (const std::string problems = settings::read(ignored); !problems.empty())
         return fail(problems);

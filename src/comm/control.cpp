@@ -1,8 +1,11 @@
 #include "comm/control.hpp"
 
+#include <array>
+#include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
-#include <vector>
+#include <numeric>
 
 #include "real.hpp"
 #include "request/wait.hpp"
@@ -12,40 +15,51 @@ namespace {
 
 MPI_Comm control = MPI_COMM_NULL;
 
-// Words heard, by undertaking: two threads may wait for different ones, and each may receive the other's.
+// Fixed in size, sent as bytes: small enough that MPI sends it at once.
+struct Word {
+    Undertaking what = 0;
+    std::int32_t rank = 0;
+    std::array<char, 500> why{};
+};
+static_assert(sizeof(Word) == 512, "sent as bytes: no padding");
+
+// Words heard, by undertaking: two threads may wait for different ones, and each may receive the other's. And those
+// that this process has sent, which are few and stay: MPI may still be reading them.
 struct Heard {
-    std::mutex mutex;
-    std::map<Undertaking, int> failures;
+    struct Told {
+        int ranks = 0;
+        Failure first;
+    };
+    std::mutex mutex;  // not held while MPI is called, which may run the engine and so come here again
+    std::map<Undertaking, Told> failures;
+    std::atomic<std::size_t> undertakings{0};  // the map's size: none as a rule, and that is asked often
+    std::deque<Word> sent;
+    std::atomic_flag receiving = ATOMIC_FLAG_INIT;
 };
 Heard& heard() {
     static auto* all = new Heard;  // not destroyed at exit
     return *all;
 }
 
-void receive_all() {
-    int there = 0;
-    MPI_Message message = MPI_MESSAGE_NULL;
-    while (real::Improbe(MPI_ANY_SOURCE, kFailureTag, control, &there, &message, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
-           there) {
-        Undertaking what = 0;
-        real::Mrecv(&what, 1, MPI_UINT64_T, &message, MPI_STATUS_IGNORE);
-        ++heard().failures[what];
-    }
+void keep(const Word& word) {
+    const std::scoped_lock lock(heard().mutex);
+    Heard::Told& told = heard().failures[word.what];
+    if (told.ranks++ == 0)
+        told.first = {word.rank, word.why.data()};
+    heard().undertakings.store(heard().failures.size(), std::memory_order_release);
 }
 
-// The communicator's ranks as ranks of MPI_COMM_WORLD, which are those of the control communicator.
-std::vector<int> in_world(const State& state) {
-    std::vector<int> ranks(static_cast<std::size_t>(state.size)), world(ranks.size());
-    for (int i = 0; i < state.size; ++i)
-        ranks[static_cast<std::size_t>(i)] = i;
-    MPI_Group group = MPI_GROUP_NULL;
-    MPI_Group all = MPI_GROUP_NULL;
-    real::Comm_group(state.handle, &group);
-    real::Comm_group(control, &all);
-    real::Group_translate_ranks(group, state.size, ranks.data(), all, world.data());
-    real::Group_free(&group);
-    real::Group_free(&all);
-    return world;
+// How many ranks have told so far.
+int told_by(Undertaking what, Failure* first) {
+    if (heard().undertakings.load(std::memory_order_acquire) == 0)
+        return 0;
+    const std::scoped_lock lock(heard().mutex);
+    const auto it = heard().failures.find(what);
+    if (it == heard().failures.end())
+        return 0;
+    if (first != nullptr)
+        *first = it->second.first;
+    return it->second.ranks;
 }
 
 }  // namespace
@@ -61,42 +75,75 @@ MPI_Comm control_communicator() {
 
 void stop_control() {
     if (control != MPI_COMM_NULL)
-        real::Comm_free(&control);
+        real::Comm_free(&control);  // sets it to MPI_COMM_NULL
 }
 
-int tell_failure(const State& state, Undertaking what) {
-    const std::vector<int> world = in_world(state);
-    for (int rank = 0; rank < state.size; ++rank) {
-        if (rank == state.rank)
+std::vector<int> ranks_in_world(const State& state) {
+    std::vector<int> ranks(static_cast<std::size_t>(state.size)), world(ranks.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    MPI_Group group = MPI_GROUP_NULL;
+    MPI_Group all = MPI_GROUP_NULL;
+    real::Comm_group(state.handle, &group);
+    real::Comm_group(control, &all);
+    real::Group_translate_ranks(group, state.size, ranks.data(), all, world.data());
+    real::Group_free(&group);
+    real::Group_free(&all);
+    return world;
+}
+
+int tell_failure(const std::vector<int>& world, int rank, Undertaking what, const std::string& why) {
+    if (control == MPI_COMM_NULL)
+        return MPI_ERR_COMM;
+    Word* word = nullptr;
+    {
+        const std::scoped_lock lock(heard().mutex);
+        word = &heard().sent.emplace_back();
+    }
+    word->what = what;
+    word->rank = rank;
+    why.copy(word->why.data(), word->why.size() - 1);
+    for (std::size_t peer = 0; peer < world.size(); ++peer) {
+        if (static_cast<int>(peer) == rank)
             continue;
-        // Eight bytes: MPI sends them at once, and every rank takes them in while it waits.
-        const int rc = real::Send(&what, 1, MPI_UINT64_T, world[static_cast<std::size_t>(rank)], kFailureTag, control);
-        if (rc != MPI_SUCCESS)
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (const int rc = real::Isend(word, sizeof *word, MPI_BYTE, world[peer], kFailureTag, control, &request);
+            rc != MPI_SUCCESS)
             return rc;
+        real::Request_free(&request);
     }
     return MPI_SUCCESS;
 }
 
-bool failure_told(Undertaking what) {
-    const std::scoped_lock lock(heard().mutex);
-    receive_all();
-    return heard().failures.count(what) != 0;
+void hear_failures() {
+    if (control == MPI_COMM_NULL || heard().receiving.test_and_set(std::memory_order_acquire))
+        return;
+    int there = 0;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    while (real::Improbe(MPI_ANY_SOURCE, kFailureTag, control, &there, &message, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+           there) {
+        Word word;
+        real::Mrecv(&word, sizeof word, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+        keep(word);
+    }
+    heard().receiving.clear(std::memory_order_release);
+}
+
+bool failure_told(Undertaking what, Failure* first) {
+    return told_by(what, first) != 0;
 }
 
 void hear_out(Undertaking what, int others) {
-    for (;;) {
-        {
-            const std::scoped_lock lock(heard().mutex);
-            receive_all();
-            const auto it = heard().failures.find(what);
-            const int so_far = it == heard().failures.end() ? 0 : it->second;
-            if (so_far >= others) {
-                heard().failures.erase(what);
-                return;
-            }
-        }
+    while (told_by(what, nullptr) < others) {
+        hear_failures();
         request::progress();
     }
+    forget_failures(what);
+}
+
+void forget_failures(Undertaking what) {
+    const std::scoped_lock lock(heard().mutex);
+    heard().failures.erase(what);
+    heard().undertakings.store(heard().failures.size(), std::memory_order_release);
 }
 
 }  // namespace swy::comm

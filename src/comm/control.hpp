@@ -6,12 +6,15 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "comm/state.hpp"
 
 namespace swy::comm {
 
-// A common undertaking of a communicator's ranks, named by a number that its first rank drew and sent to all.
+// A common undertaking of a communicator's ranks, named by a number that all of them know: the making of an NCCL
+// communicator, or all that is launched on one.
 using Undertaking = std::uint64_t;
 
 // Called by lifecycle; start_control() is collective over MPI_COMM_WORLD.
@@ -22,13 +25,27 @@ void stop_control();
 MPI_Comm control_communicator();
 inline constexpr int kFailureTag = 1, kControlTag = 2, kHandleTag = 3, kFirstChunkTag = 16;
 
-// Tells the other ranks of the communicator that this one has failed in the undertaking. Returns MPI's code.
-int tell_failure(const State& state, Undertaking what);
+// The communicator's ranks as ranks of MPI_COMM_WORLD, which are those of the control communicator.
+std::vector<int> ranks_in_world(const State& state);
 
-// Has a rank told of its failure so far? Does not block.
-bool failure_told(Undertaking what);
+// Tells the other ranks, named as in MPI_COMM_WORLD, that this one has failed in the undertaking, and why; `rank` is
+// its own name for those who hear it. Does not block. Returns MPI's code.
+int tell_failure(const std::vector<int>& world, int rank, Undertaking what, const std::string& why);
 
-// Takes in the words of `others` ranks, so that none is left over: after all ranks know how many have failed.
+// Takes in the words that have come. Does not block, but asks MPI.
+void hear_failures();
+
+// Has a rank told of its failure, as far as this one has heard? The first to do so, where it is wanted.
+struct Failure {
+    int rank = 0;
+    std::string why;
+};
+bool failure_told(Undertaking what, Failure* first = nullptr);
+
+// Hears the words of `others` ranks, so that none is left over: after all ranks know how many have failed.
 void hear_out(Undertaking what, int others);
+
+// Nobody will ask again.
+void forget_failures(Undertaking what);
 
 }  // namespace swy::comm

@@ -1,5 +1,6 @@
 #include "comm/establish.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "comm/control.hpp"
 #include "comm/suggest.hpp"
 #include "real.hpp"
+#include "request/engine.hpp"
 
 namespace swy::comm {
 namespace {
@@ -119,9 +121,38 @@ int reuse(State& state, const Proposal& proposal, const nccl::Group& group) {
     if (rc == MPI_SUCCESS && all)
         state.nccl = std::move(found);
     else
-        nccl::Communicator::retire(std::move(found));
+        nccl::Communicator::discard(std::move(found));
     return rc;
 }
+
+// Of what is launched on one NCCL communicator, by its id. The ranks are those of the MPI communicator for which it was
+// made; any other that it serves later has the same processes in the same order.
+class LaunchFailures final : public nccl::Failures {
+  public:
+    LaunchFailures(const State& state, Undertaking what)
+        : world_(ranks_in_world(state)), rank_(state.rank), what_(what) {}
+    ~LaunchFailures() override { forget_failures(what_); }
+    LaunchFailures(const LaunchFailures&) = delete;
+    LaunchFailures& operator=(const LaunchFailures&) = delete;
+
+    void tell(const std::string& why) override { tell_failure(world_, rank_, what_, why); }
+
+    std::string heard() override {
+        // Each question is a turn of MPI's progress, which whoever waits here takes anyway: they need not all be asked.
+        constexpr unsigned kSeldom = 16;
+        thread_local unsigned turns = 0;
+        if (++turns % kSeldom == 0 && (!request::held_here() || request::may_ask()))
+            hear_failures();
+        Failure first;
+        return failure_told(what_, &first) ? fmt::format("rank {} has failed in it: {}", first.rank, first.why)
+                                           : std::string{};
+    }
+
+  private:
+    const std::vector<int> world_;
+    const int rank_;
+    const Undertaking what_;
+};
 
 struct Part {  // what became of this rank's part in making a communicator
     std::shared_ptr<nccl::Communicator> made;
@@ -135,12 +166,15 @@ Part make_part(const State& state, const Proposal& proposal, const nccl::Group& 
     if (proposal.drawn == 0)
         return part;
     std::string problem;
-    const auto failed_elsewhere = [&] { return failure_told(proposal.undertaking); };
+    const auto failed_elsewhere = [&] {
+        hear_failures();
+        return failure_told(proposal.undertaking);
+    };
     part.made =
         nccl::Communicator::make(group, state.rank, proposal.unique, location.context, failed_elsewhere, problem);
     if (!problem.empty()) {
         complain(state, problem);
-        part.told = tell_failure(state, proposal.undertaking) == MPI_SUCCESS;
+        part.told = tell_failure(ranks_in_world(state), state.rank, proposal.undertaking, problem) == MPI_SUCCESS;
     }
     return part;
 }
@@ -154,6 +188,7 @@ int make(State& state, const Proposal& proposal, const nccl::Group& group, const
         hear_out(proposal.undertaking, all[1] - mine[1]);
     if (rc == MPI_SUCCESS && all[0] == 0) {
         state.nccl = std::move(part.made);
+        state.nccl->tell_failures_by(std::make_unique<LaunchFailures>(state, state.nccl->id()));
         return rc;
     }
     if (part.made != nullptr)

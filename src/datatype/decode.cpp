@@ -2,6 +2,7 @@
 
 #include "datatype/element.hpp"
 #include "datatype/extension.hpp"
+#include "datatype/plan.hpp"
 #include "real.hpp"
 
 namespace swy::datatype {
@@ -244,6 +245,7 @@ Layout decode(MPI_Datatype type) {
     layout.dims = std::move(pattern.dims);
     layout.blocks.shrink_to_fit();
     layout.dims.shrink_to_fit();
+    layout.plan = plan_of(layout);
     return layout;
 }
 

@@ -32,6 +32,8 @@ struct Block {
     std::uint32_t dims = 0;
 };
 
+struct Plan;
+
 struct Layout {
     std::size_t size = 0;                   // bytes of data in one element
     MPI_Aint lb = 0, extent = 0;            // MPI_Type_get_extent
@@ -42,7 +44,8 @@ struct Layout {
         MPI_DATATYPE_NULL;      // the one predefined type it is made of, MPI_DATATYPE_NULL where it has several
     std::vector<Block> blocks;  // empty for a type without data; runs that touch are merged where their order allows
     std::vector<Dim> dims;
-    bool overlapping = false;  // entries of one element overlap: legal to send only
+    bool overlapping = false;          // entries of one element overlap: legal to send only
+    std::shared_ptr<const Plan> plan;  // how kernels pack it (plan.hpp); null where they do not
 
     std::span<const Dim> dims_of(const Block& block) const { return {dims.data() + block.first_dim, block.dims}; }
 };

@@ -10,6 +10,9 @@
 #include <memory>
 #include <string>
 
+#include "device/kernels.hpp"
+#include "report/trace.hpp"
+
 struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;
@@ -155,8 +158,17 @@ class Lane {
     Result copy(void* to, const void* from, std::size_t bytes);  // any kinds of memory; unified addressing
     Result copy_2d(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
                    std::size_t rows);
+    // One of the library's kernels, with as many threads as may do something. `parameter` is the caller's again when
+    // this returns. Not where the kernels were not to be loaded.
+    bool has_kernels() const;
+    Result launch(Kernel kernel, std::uint64_t threads, void* parameter);
     Result record();           // marks the end of what has been queued
     Result query(bool& done);  // since the last record(); never blocks
+
+    // For the trace: NCCL has put an operation on the stream.
+    void launched(std::string_view name, std::size_t bytes, report::trace::Time begin) {
+        traced_.launched(name, bytes, begin);
+    }
 
   private:
     void give_back() noexcept;
@@ -165,6 +177,7 @@ class Lane {
     Context context_ = nullptr;
     StreamHandle stream_ = nullptr;
     CUevent_st* event_ = nullptr;
+    report::trace::StreamWork traced_;
 };
 
 // Page-locked host memory. At most settings::Values::pinned_pool bytes per context are page-locked, idle and in use

@@ -75,6 +75,7 @@ Result Home::of(Context context, std::shared_ptr<Home>& home) {
     if (const Result result = make_token(*d, context, token); result != CUDA_SUCCESS)
         return result;
     home = std::make_shared<Home>(context, token);
+    home->load_kernels(*d);
     std::erase_if(all.homes, [d](const auto& known) { return !known->alive(*d); });
     all.homes.push_back(home);
     return CUDA_SUCCESS;
@@ -138,6 +139,8 @@ void Home::close() noexcept {
     lock.unlock();
     const Driver* d = driver();
     const bool live = d != nullptr && alive(*d);
+    if (live && busy.empty())  // else one of the kernels may be running still: they end with the context
+        unload_kernels(*d);
     for (const auto* list : {&lanes, &busy})
         for (const Handles& handles : *list)
             if (live)

@@ -4,6 +4,7 @@
 // block.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,11 @@ class Home {
     Context context() const { return context_; }
     bool alive(const Driver& driver) const;
 
+    // Once, before anything else is made here, with the context current.
+    void load_kernels(const Driver& driver);
+    bool has_kernels() const { return kernels_loaded_; }
+    Result launch(Kernel kernel, std::uint64_t threads, void* parameter, StreamHandle stream) const;
+
     Result take_lane(Handles& handles);
     void give_lane(const Handles& handles) noexcept;
 
@@ -62,6 +68,7 @@ class Home {
 
   private:
     void close() noexcept;
+    void unload_kernels(const Driver& driver) noexcept;
     void reap(const Driver& driver);
     bool reserve_pinned(std::size_t bytes, std::vector<Block>& evicted);
     void lock_pages(Block& block);
@@ -71,6 +78,10 @@ class Home {
 
     const Context context_;
     const Token token_;
+
+    CUmodule module_ = nullptr;
+    std::array<CUfunction, kKernels> functions_{};
+    bool kernels_loaded_ = false;
 
     std::mutex mutex_;
     bool closed_ = false;

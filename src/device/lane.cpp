@@ -6,6 +6,8 @@
 namespace swy::device {
 namespace {
 
+using report::trace::Started;
+
 CUdeviceptr pointer(const void* address) {
     return reinterpret_cast<CUdeviceptr>(address);
 }
@@ -36,6 +38,13 @@ Result wait_for_legacy_stream(const Driver& driver, StreamHandle stream, CUevent
 // One side of a copy in two dimensions. Pageable memory is named as host memory: as "unified" it need not be accepted.
 bool is_host(const void* address) {
     return !on_device(address);
+}
+
+// A copy's name in the trace.
+std::string_view direction(const void* to, const void* from) {
+    if (is_host(to))
+        return "copy to host";
+    return is_host(from) ? "copy to device" : "copy on device";
 }
 
 CUresult copy_rows(const Driver& driver, const CUDA_MEMCPY2D& shape, StreamHandle stream, void* to, const void* from) {
@@ -74,7 +83,8 @@ Lane::Lane(Lane&& other) noexcept
     : home_(std::move(other.home_)),
       context_(std::exchange(other.context_, nullptr)),
       stream_(std::exchange(other.stream_, nullptr)),
-      event_(std::exchange(other.event_, nullptr)) {}
+      event_(std::exchange(other.event_, nullptr)),
+      traced_(std::move(other.traced_)) {}
 
 Lane& Lane::operator=(Lane&& other) noexcept {
     if (this != &other) {
@@ -83,11 +93,14 @@ Lane& Lane::operator=(Lane&& other) noexcept {
         context_ = std::exchange(other.context_, nullptr);
         stream_ = std::exchange(other.stream_, nullptr);
         event_ = std::exchange(other.event_, nullptr);
+        traced_ = std::move(other.traced_);
     }
     return *this;
 }
 
 void Lane::give_back() noexcept {
+    if (report::trace::on)
+        traced_.lost(stream_);
     if (home_ != nullptr)
         home_->give_lane({stream_, event_});
     home_.reset();
@@ -109,9 +122,13 @@ Result Lane::wait_for_program(Sync sync) {
 Result Lane::copy(void* to, const void* from, std::size_t bytes) {
     if (bytes == 0 || to == from)
         return CUDA_SUCCESS;
-    return with(context_, [&](const Driver& driver) -> Result {
+    const Started started;
+    const Result result = with(context_, [&](const Driver& driver) -> Result {
         return driver.memcpy_async(pointer(to), pointer(from), bytes, stream_);
     });
+    if (report::trace::on && result == CUDA_SUCCESS)
+        traced_.copied(direction(to, from), bytes, started.time);
+    return result;
 }
 
 Result Lane::copy_2d(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
@@ -131,15 +148,20 @@ Result Lane::copy_2d(void* to, std::size_t to_pitch, const void* from, std::size
     shape.dstPitch = to_pitch;
     shape.WidthInBytes = width;
     shape.Height = rows;
-    return with(context_, [&](const Driver& driver) -> Result {
+    const Started started;
+    const Result copied = with(context_, [&](const Driver& driver) -> Result {
         // Pitches beyond the device's limit, and some within one device that cuMemAllocPitch did not choose, are
         // refused.
         const CUresult result = driver.memcpy_2d_async(&shape, stream_);
         return result == CUDA_ERROR_INVALID_VALUE ? copy_rows(driver, shape, stream_, to, from) : result;
     });
+    if (report::trace::on && copied == CUDA_SUCCESS)
+        traced_.copied(direction(to, from), width * rows, started.time);
+    return copied;
 }
 
 Result Lane::record() {
+    traced_.mark();
     return with(context_, [&](const Driver& driver) -> Result { return driver.event_record(event_, stream_); });
 }
 
@@ -151,6 +173,8 @@ Result Lane::query(bool& done) {
     const BesideCapture beside(*d);
     const CUresult result = d->event_query(event_);  // needs no current context
     done = result == CUDA_SUCCESS;
+    if (done && report::trace::on)
+        traced_.done(stream_);
     return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
 }
 

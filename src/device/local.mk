@@ -8,6 +8,9 @@ swy_device_sources = \
     src/device/entry_points.def \
     src/device/home.cpp \
     src/device/home.hpp \
+    src/device/kernel_image.cpp \
+    src/device/kernels.cpp \
+    src/device/kernels.hpp \
     src/device/lane.cpp \
     src/device/libraries.cpp \
     src/device/libraries.hpp \
@@ -18,3 +21,14 @@ swy_device_sources = \
     src/device/scratch.cpp \
     src/device/scratch.hpp
 libswy_la_SOURCES += $(swy_device_sources)
+
+# The kernels, for the GPUs that this nvcc knows; as text for the oldest, which later ones can take too.
+EXTRA_DIST += src/datatype/kernels.cu
+if HAVE_NVCC
+CLEANFILES += src/datatype/kernels.fatbin
+src/datatype/kernels.fatbin: src/datatype/kernels.cu src/datatype/pack_work.hpp \
+    src/datatype/reduce_work.hpp src/datatype/reduce_types.def src/datatype/narrow_float.hpp
+	@$(MKDIR_P) src/datatype
+	$(AM_V_GEN)$(NVCC) $(NVCC_TARGETS) -std=c++17 -O3 -fmad=false -Xfatbin -compress-all -I$(top_srcdir)/src -fatbin -o $@.tmp $< && mv $@.tmp $@
+src/device/libswy_la-kernel_image.lo src/device/switchyard-kernel_image.$(OBJEXT): src/datatype/kernels.fatbin
+endif

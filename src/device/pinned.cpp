@@ -59,7 +59,8 @@ void Home::lock_pages(Block& block) {
         const ContextScope scope(context_);
         result = scope.result() != CUDA_SUCCESS
                      ? static_cast<CUresult>(scope.result())
-                     : d->host_register(block.data, block.capacity, CU_MEMHOSTREGISTER_PORTABLE);
+                     : d->host_register(block.data, block.capacity,
+                                        CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
     }
     block.page_locked = result == CUDA_SUCCESS;
     if (!block.page_locked) {

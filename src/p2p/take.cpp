@@ -71,7 +71,7 @@ int host(const Call& call, Real real) {
     const Ledger ledger;
     const int rc = real(call);
     if (operand != nullptr && operand->count > 0)
-        ledger.close(call.id, static_cast<std::size_t>(operand->count) * datatype::size_of(operand->type));
+        ledger.close_call(call.id, static_cast<std::size_t>(operand->count) * datatype::size_of(operand->type));
     return rc;
 }
 
@@ -201,7 +201,7 @@ int small_host_receive(const Row& row, const Call& call, Real real) {
         const int rc = real::Recv(operand.address, static_cast<int>(operand.count), operand.type, m.source,
                                   m.receive_tag, call.owner.comm, seen);
         if (rc == MPI_SUCCESS)
-            ledger.close(call.id, seen->_ucount);
+            ledger.close_call(call.id, seen->_ucount);
         return can_meet && seen->_ucount == kEnvelopeBytes ? received_on_host(call, rc, *seen) : rc;
     }
     const int rc = host(call, real);

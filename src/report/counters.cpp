@@ -7,6 +7,7 @@
 #include <new>
 
 #include "report/report.hpp"
+#include "report/trace.hpp"
 
 namespace swy::report {
 
@@ -48,6 +49,27 @@ void add(CallId call, Carrier carrier, Reason reason, std::size_t bytes, double 
     counter.count.fetch_add(1, std::memory_order_relaxed);
     counter.bytes.fetch_add(bytes, std::memory_order_relaxed);
     counter.nanoseconds.fetch_add(static_cast<std::uint64_t>(std::llround(seconds * 1e9)), std::memory_order_relaxed);
+}
+
+namespace {
+
+double seconds_since(Time begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+void tell_call(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin) {
+    add(call, carrier, reason, bytes, seconds_since(begin));
+    if (trace::on)
+        trace::end_call(name(call), carrier, reason, bytes, begin);
+}
+
+void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin,
+                    std::uint64_t operation) {
+    add(call, carrier, reason, bytes, seconds_since(begin));
+    if (trace::on)
+        trace::end_operation(name(call), carrier, reason, bytes, begin, operation);
 }
 
 Key key_of(unsigned call, unsigned carrier, unsigned reason) {

@@ -2,7 +2,9 @@
 // MPI_Finalize. The router adds; lifecycle collects and prints; nothing else calls.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "call_ids.hpp"
@@ -10,10 +12,17 @@
 
 namespace swy::report {
 
-extern bool enabled;  // set at MPI_Init from the settings; when false add() is not called
+extern bool enabled;  // set at MPI_Init: a report or a trace is wanted; when false nothing is told here
 
 // One call done. `bytes`: of the payload on this rank. Thread-safe, no lock.
 void add(CallId call, Carrier carrier, Reason reason, std::size_t bytes, double seconds);
+
+// The same of a call that ends now, for report and trace: one that this thread has been in since it began, or an
+// operation that may overlap with others.
+using Time = std::chrono::steady_clock::time_point;
+void tell_call(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin);
+void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin,
+                    std::uint64_t operation);
 
 // Facts that the report prints beside the counters; collective facts are gathered by write().
 struct Facts {

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "report/advice.hpp"
 #include "report/summary.hpp"
 #include "report/units.hpp"
 
@@ -104,27 +105,8 @@ std::string legend(const Summary& summary) {
     return text;
 }
 
-struct Advice {
-    Reason reason;
-    std::uint64_t count = 0, bytes = 0;
-    double seconds = 0;
-};
-
-// What kept device memory off NCCL and can be changed, the costliest first.
 std::string advice(const Summary& summary) {
-    std::vector<Advice> found;
-    for (const Line& line : summary.lines) {
-        if (line.carrier == Carrier::kNccl || remedy(line.reason).empty())
-            continue;
-        auto at = std::find_if(found.begin(), found.end(), [&](const Advice& a) { return a.reason == line.reason; });
-        if (at == found.end())
-            at = found.insert(found.end(), {line.reason});
-        at->count += line.count;
-        at->bytes += line.bytes;
-        at->seconds += line.seconds;
-    }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const Advice& a, const Advice& b) { return a.seconds > b.seconds; });
+    const std::vector<Advice> found = advice_for(summary);
     std::string text;
     for (std::size_t i = 0; i < std::min(found.size(), kMostAdvice); ++i) {
         const Advice& a = found[i];

@@ -8,6 +8,7 @@
 
 #include "datatype/element.hpp"
 #include "real.hpp"
+#include "report/trace.hpp"
 #include "request/wait.hpp"
 #include "route/operands.hpp"
 #include "settings/settings.hpp"
@@ -120,6 +121,7 @@ bool trusts(CallId id) {
 Verdict agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print) {
     if (trusts(call.id))
         return trusted(vote);
+    const report::trace::Part part("agreement");
     Verdict verdict;
     MPI_Request request = MPI_REQUEST_NULL;
     verdict.mpi_code = cast(call, comm, vote, false, print, comm.ballot_mine, comm.ballot_all, request);

@@ -128,6 +128,7 @@ class Collective final : public request::Operation {
         if (rc == MPI_SUCCESS && flag == 0)
             return false;
         --order_->agreements;
+        ledger_.end_part("agreement");
         const Verdict verdict = read(all_);
         if (rc != MPI_SUCCESS)
             fail_here(MPI_ERR_OTHER, "the agreement of the ranks failed");

@@ -103,6 +103,10 @@ int call_again(const Call& call, const Operand* use, MPI_Comm comm, MPI_Request*
             return real::Ireduce_scatter(a.address, b.address, b.counts, b.type, op, comm, request);
         case CallId::kReduceScatterBlock:
             return real::Ireduce_scatter_block(a.address, b.address, received, b.type, op, comm, request);
+        case CallId::kScan:
+            return real::Iscan(a.address, b.address, received, b.type, op, comm, request);
+        case CallId::kExscan:
+            return real::Iexscan(a.address, b.address, received, b.type, op, comm, request);
         default:
             return MPI_ERR_INTERN;
     }

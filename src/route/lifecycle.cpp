@@ -22,11 +22,13 @@
 #include "p2p/landing.hpp"
 #include "real.hpp"
 #include "report/report.hpp"
+#include "report/trace_file.hpp"
 #include "request/engine.hpp"
 #include "request/wait.hpp"
 #include "route/depth.hpp"
 #include "route/gate.hpp"
 #include "route/job.hpp"
+#include "route/surroundings.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::route {
@@ -60,9 +62,8 @@ int share_settings(settings::Values& values) {
 }
 
 int learn_whether_job_has_gpus(bool& has) {
-    const int mine = device::node_has_driver() ? 1 : 0;
     int any = 0;
-    const int rc = real::Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    const int rc = first_meeting(device::node_has_driver() ? 1 : 0, any);
     has = any != 0;
     return rc;
 }
@@ -134,15 +135,21 @@ int start_messages() {
     return rc != MPI_SUCCESS ? rc : p2p::start();
 }
 
-// The report sums over MPI_COMM_WORLD. Where there never was one, its absence is explained once.
+bool wants_report(const settings::Values& values) {
+    return values.report != settings::ReportTo::kOff;
+}
+
+// Report and trace are gathered over MPI_COMM_WORLD. Where there never was one, their absence is explained once.
 void explain_missing_report() {
     int initialized = 0;
     real::Initialized(&initialized);
     const char* rank = std::getenv("PMIX_RANK");
-    if (initialized == 0 && settings::values().report != settings::ReportTo::kOff &&
+    const settings::Values& values = settings::values();
+    if (initialized == 0 && (wants_report(values) || values.trace) &&
         (rank == nullptr || std::string_view(rank) == "0"))
-        std::fprintf(
-            stderr, "switchyard: no report: it is made over MPI_COMM_WORLD, and this program has MPI sessions alone\n");
+        std::fprintf(stderr,
+                     "switchyard: no %s: it is made over MPI_COMM_WORLD, and this program has MPI sessions alone\n",
+                     wants_report(values) ? "report" : "trace");
 }
 
 }  // namespace
@@ -151,10 +158,10 @@ int after_init() {
     const Inside guard;
     settings::Values values;
     const std::string problems = settings::read(values);
-    if (const int rc = share_settings(values); rc != MPI_SUCCESS)
-        return rc;
     bool gpus = false;
     if (const int rc = learn_whether_job_has_gpus(gpus); rc != MPI_SUCCESS)
+        return rc;
+    if (const int rc = share_settings(values); rc != MPI_SUCCESS)
         return rc;
     begin_world(values);
     if (!problems.empty())  // after the collective calls: the other ranks must not wait for one that stops here
@@ -171,7 +178,9 @@ int after_init() {
     job_agrees = gpus;
     threshold = values.nccl_threshold;
     gate::watch();
-    report::enabled = values.report != settings::ReportTo::kOff;
+    report::enabled = wants_report(values) || values.trace;
+    if (values.trace)
+        report::begin_trace();
     if (gpus || report::enabled)
         gate::open = true;
     return MPI_SUCCESS;
@@ -180,14 +189,17 @@ int after_init() {
 void before_finalize() {
     const Inside guard;
     if (settings::values().enabled) {
-        const report::Facts last = report::enabled ? facts() : report::Facts{};
+        const bool reports = wants_report(settings::values());
+        const report::Facts last = reports ? facts() : report::Facts{};
         p2p::finish();
         job_agrees = false;
         comm::stop();
         carrier::nccl::Communicator::end_all();
         comm::stop_control();
-        if (report::enabled)
+        if (reports)
             report::write(last);
+        if (settings::values().trace)
+            report::write_trace();
         report::enabled = false;
     }
     end_world();

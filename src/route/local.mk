@@ -19,6 +19,8 @@ libswy_la_SOURCES += \
     src/route/reason.cpp \
     src/route/reason.hpp \
     src/route/route.hpp \
+    src/route/surroundings.cpp \
+    src/route/surroundings.hpp \
     src/route/take.cpp \
     src/route/under_way.cpp \
     src/route/under_way.hpp \

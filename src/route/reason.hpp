@@ -28,7 +28,8 @@ enum class Reason : std::uint8_t {
     kNotBuilt,        // no NCCL route for this call in this version
     kDatatype,        // NCCL has no such datatype
     kOperator,        // NCCL has no such operator (for this datatype)
-    kDerivedType,     // not contiguous
+    kDeterministic,   // a reduction whose bits depend on NCCL's order, with SWITCHYARD_DETERMINISTIC
+    kDerivedType,     // not contiguous, and no kernel packs it
     kSeveralDevices,  // one rank's buffers are on several devices
     kForeignContext,  // memory of a context that is not the device's primary one
     kDuplicateGpu,    // two ranks of the communicator use one GPU

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "carrier/nccl/collectives.hpp"
+#include "carrier/peer/reduce.hpp"
 #include "carrier/staged/average.hpp"
 #include "carrier/staged/staged.hpp"
 #include "comm/establish.hpp"
@@ -19,6 +20,7 @@
 #include "p2p/point_to_point.hpp"
 #include "real.hpp"
 #include "report/report.hpp"
+#include "report/trace.hpp"
 #include "request/engine.hpp"
 #include "route/agreement.hpp"
 #include "route/begun.hpp"
@@ -56,28 +58,45 @@ int run_staged(const Call& call, Real real) {
 
 // Times and counts a call when there is a report; otherwise this is the call alone.
 template <typename Run>
-int reported(const Call& call, Route route, Run run) {
+int reported(const Call& call, Route route, Run run, const report::Time* since = nullptr) {
     if (!report::enabled) [[likely]]
         return run();
-    const auto start = std::chrono::steady_clock::now();
+    const report::Time start = since != nullptr ? *since : std::chrono::steady_clock::now();
     const int rc = run();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    report::add(call.id, route.carrier, route.reason, payload_bytes(call), took.count());
+    report::tell_call(call.id, route.carrier, route.reason, payload_bytes(call), start);
     return rc;
 }
 
-int host(const Call& call, Real real) {
+int host(const Call& call, Real real, const report::Time* since = nullptr) {
     if (!report::enabled) [[likely]]
         return run_host(call, real);
-    return reported(call, {}, [&] { return run_host(call, real); });
+    return reported(
+        call, {}, [&] { return run_host(call, real); }, since);
 }
 
 // A route that this rank may settle alone: Open MPI carries the call for every rank, so what a peer does makes no
 // difference.
-int local(const Call& call, Real real, Presence presence, Reason reason) {
+int local(const Call& call, Real real, Presence presence, Reason reason, const report::Time* since = nullptr) {
     if (presence == Presence::kNothing)
-        return host(call, real);
-    return reported(call, {Carrier::kStaged, reason}, [&] { return run_staged(call, real); });
+        return host(call, real, since);
+    return reported(
+        call, {Carrier::kStaged, reason}, [&] { return run_staged(call, real); }, since);
+}
+
+// MPI_Reduce_local: no other process has a part in it.
+int alone(const Call& call, Real real) {
+    const Presence presence = on_device(call);
+    if (presence != Presence::kData)
+        return local(call, real, presence, Reason::kNone);
+    carrier::peer::Reducing reducing;
+    if (const Reason why = carrier::peer::prepare(call, reducing); why != Reason::kNone)
+        return local(call, real, presence, why);
+    return reported(call, {Carrier::kPeer, Reason::kNone}, [&] {
+        const Inside guard;
+        const std::string failure = carrier::peer::run(reducing);
+        return failure.empty() ? MPI_SUCCESS
+                               : error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure));
+    });
 }
 
 int refused(const Call& call, Real real) {
@@ -117,6 +136,7 @@ int make_order(const Call& call, comm::State& comm) {
 }
 
 int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
+    const report::Time since = report::enabled ? std::chrono::steady_clock::now() : report::Time();
     const p2p::lanes::Collective collective(comm);
     const UnderWay under_way(UnderWay::Kind::kBlocking);
     carrier::nccl::Work work;
@@ -134,21 +154,24 @@ int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
         case Verdict::State::kSettled:
             break;
     }
-    if (all_can(call, verdict) && verdict.setup)
+    if (all_can(call, verdict) && verdict.setup) {
+        const report::trace::Part part("NCCL communicator");
         if (const int rc = comm::establish(comm, work.location); rc != MPI_SUCCESS)
             return rc;
+    }
     const Route route = route_from(call, verdict, comm.obstacle);
     if (route.carrier != Carrier::kNccl)
-        return local(call, real, presence, route.reason);
+        return local(call, real, presence, route.reason, &since);
     if (const int rc = make_order(call, comm); rc != MPI_SUCCESS)
         return rc;
     if (verdict.in_flight && comm.order == nullptr)
-        return local(call, real, presence, Reason::kNoMemory);
-    return reported(call, route, [&] {
+        return local(call, real, presence, Reason::kNoMemory, &since);
+    const auto run = [&] {
         const std::string failure =
             verdict.in_flight ? run_in_turn(call, comm, print, std::move(work)) : carrier::nccl::run(work, *comm.nccl);
         return failure.empty() ? MPI_SUCCESS : failed(call, comm, failure);
-    });
+    };
+    return reported(call, route, run, &since);
 }
 
 // Why this rank may settle the route alone, as all others do; kNone: it must not. `comm` is the communicator's state.
@@ -211,6 +234,8 @@ int take_any(const Call& call, Real real) {
         case Treatment::kMatched:
             return matched(call, real);
         case Treatment::kStaged:
+            if (plain(call.id) == CallId::kReduceLocal)
+                return alone(call, real);
             return blocking(call.id) || call.request == nullptr ? local(call, real, on_device(call), Reason::kNotBuilt)
                                                                 : begun(call, real, on_device(call), Reason::kNotBuilt);
         default:

@@ -129,6 +129,22 @@ std::string show_report(const Values& values) {
     return "0";
 }
 
+// 1 would be a file's name that nobody means.
+bool read_trace(std::string_view text, Values& values) {
+    bool on = false;
+    if (parse_bool(text, on) && on)
+        return false;
+    values.trace = !parse_bool(text, on);
+    values.trace_file = values.trace ? text : std::string_view();
+    return true;
+}
+
+std::string show_trace(const Values& values) {
+    if (!values.trace)
+        return "0";
+    return values.trace_file.empty() ? "on" : values.trace_file;
+}
+
 #define SWY_AGREED(field) pack<&Values::field>, unpack<&Values::field>
 #define SWY_OWN nullptr, nullptr
 
@@ -172,6 +188,15 @@ constexpr Setting kSettings[] = {
      read_word<&Values::agree, kAgreeWords>,
      show_word<&Values::agree, kAgreeWords>,
      SWY_AGREED(agree)},
+    {{"SWITCHYARD_DETERMINISTIC", kBoolean, "no",
+      "Sums and products of floating-point numbers are made in the order of the ranks, by Switchyard's own kernels in "
+      "place of NCCL's: the same bits in every run with as many ranks, on whatever GPUs and nodes these are. Takes "
+      "more "
+      "time and memory.",
+      true},
+     read_bool<&Values::deterministic>,
+     show_bool<&Values::deterministic>,
+     SWY_AGREED(deterministic)},
     {{"SWITCHYARD_SYNC", "none, legacy or device", "legacy",
       "What the program may have queued on its GPU before an MPI call and expects to be done: legacy waits for the "
       "default stream, device for "
@@ -260,6 +285,26 @@ constexpr Setting kSettings[] = {
      read_report,
      show_report,
      SWY_AGREED(report)},
+    {{"SWITCHYARD_TRACE", "a file, or 0", "0",
+      "Writes a trace to the file at MPI_Finalize: when each rank was in which call, how that travelled, and what was "
+      "done on its streams. Perfetto (ui.perfetto.dev) and Chrome show it. Rank 0 of MPI_COMM_WORLD writes.",
+      true},
+     read_trace,
+     show_trace,
+     SWY_AGREED(trace)},
+    {{"SWITCHYARD_TRACE_EVENTS", "a number, or with K, M or G (powers of 1024)", "1M",
+      "How many events a trace has at most, of all ranks together. Each rank keeps the first ones of its share; how "
+      "many were dropped is said in the trace and on standard error.",
+      true},
+     [](std::string_view text, Values& values) {
+         std::size_t events = 0;
+         if (!parse_size(text, events) || events == 0 || events >= (std::size_t{1} << 32))
+             return false;
+         values.trace_events = events;
+         return true;
+     },
+     show_size<&Values::trace_events>,
+     SWY_AGREED(trace_events)},
 };
 
 #undef SWY_AGREED

@@ -26,6 +26,7 @@ struct Values {
     std::size_t nccl_threshold =
         65536;  // SWITCHYARD_NCCL_THRESHOLD: bytes from which a collective agrees and takes NCCL (agreed)
     Agree agree = Agree::kFull;         // SWITCHYARD_AGREE=full|trust (agreed)
+    bool deterministic = false;         // SWITCHYARD_DETERMINISTIC (agreed)
     Sync sync = Sync::kLegacy;          // SWITCHYARD_SYNC=none|legacy|device
     double timeout = 0;                 // SWITCHYARD_TIMEOUT seconds, 0 is none (agreed)
     bool cuda_aware_mpi = false;        // SWITCHYARD_CUDA_AWARE_MPI (agreed)
@@ -38,6 +39,9 @@ struct Values {
     std::size_t pinned_pool = 64u << 20;    // SWITCHYARD_PINNED_POOL: bytes of pinned memory kept per device
     ReportTo report = ReportTo::kOff;       // SWITCHYARD_REPORT=0|1|json:FILE (agreed, the file is rank 0's alone)
     std::string report_file;
+    bool trace = false;  // SWITCHYARD_TRACE=FILE (agreed, the file is rank 0's alone)
+    std::string trace_file;
+    std::size_t trace_events = 1u << 20;  // SWITCHYARD_TRACE_EVENTS: of all ranks together (agreed)
 };
 
 struct Row {  // one setting, as the manual and `switchyard info` show it

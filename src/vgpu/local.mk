@@ -12,7 +12,7 @@ vgpukernels_HEADERS = src/vgpu/vgpu_kernels.h
 noinst_LTLIBRARIES += src/vgpu/libvgpu_cuda.la
 src_vgpu_libvgpu_cuda_la_CPPFLAGS = $(VGPU_CPPFLAGS) $(HWLOC_CFLAGS)
 src_vgpu_libvgpu_cuda_la_SOURCES = \
-    src/vgpu/private.h src/vgpu/core/allocations.cpp src/vgpu/core/allocations.hpp src/vgpu/core/context.cpp \
+    src/vgpu/private.h src/vgpu/core/built_in.cpp src/vgpu/core/built_in.hpp src/vgpu/core/allocations.cpp src/vgpu/core/allocations.hpp src/vgpu/core/context.cpp \
     src/vgpu/core/context.hpp src/vgpu/core/device_memory.cpp src/vgpu/core/device_memory.hpp \
     src/vgpu/core/device_table.cpp src/vgpu/core/device_table.hpp src/vgpu/core/event.cpp src/vgpu/core/event.hpp \
     src/vgpu/core/fault.cpp src/vgpu/core/fault.hpp src/vgpu/core/jitter.cpp src/vgpu/core/kernels.cpp \

@@ -4,8 +4,10 @@
 // With HOST_CALLS_USE_GPU=1 the process has a CUDA context, as a GPU program has that calls MPI on host memory. With
 // HOST_CALLS_IN_FLIGHT=FROM rank FROM has sent the one after it a large message in device memory, which is received
 // when rank 0 has made its calls; the other ranks make none.
-//   host_calls time CALL BYTES   ping-pong or allreduce between all ranks; prints microseconds a call, the best of
-//   several runs
+//   host_calls compare CALL BYTES   ping-pong or allreduce between all ranks, in turns by the functions that the
+//   program finds (the library's, where it is preloaded) and by libmpi's own; prints the ratio of their times and that
+//   of libmpi's to libmpi's, which is 1 but for noise, and the microseconds of libmpi's own
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <algorithm>
@@ -58,37 +60,107 @@ void repeat_beside(int rank, int from, std::string_view call, long times) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-double best_microseconds(std::string_view call, int bytes) {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    std::vector<char> a(static_cast<std::size_t>(bytes) + 8, 1), b(a.size());
-    const int count = bytes / 8;
-    const int inner = bytes > 65536 ? 50 : 2000;
-    double best = 1e30;
-    for (int run = 0; run < 12; ++run) {
+// The three functions that are timed, as one library has them.
+struct Functions {
+    decltype(&MPI_Send) send;
+    decltype(&MPI_Recv) recv;
+    decltype(&MPI_Allreduce) allreduce;
+};
+
+Functions functions_of(void* library) {
+    const auto find = [library](const char* name) {
+        void* found = dlsym(library, name);
+        if (found == nullptr) {
+            std::fprintf(stderr, "host_calls: %s\n", dlerror());
+            std::exit(2);
+        }
+        return found;
+    };
+    return {reinterpret_cast<decltype(&MPI_Send)>(find("MPI_Send")),
+            reinterpret_cast<decltype(&MPI_Recv)>(find("MPI_Recv")),
+            reinterpret_cast<decltype(&MPI_Allreduce)>(find("MPI_Allreduce"))};
+}
+
+// Messages there and back, or allreduces, as often as one turn has them.
+class Turn {
+  public:
+    Turn(std::string_view call, int bytes)
+        : allreduce_(call == "allreduce"),
+          bytes_(bytes),
+          inner_(bytes < (8 << 10)   ? 300
+                 : bytes < (1 << 20) ? 20
+                                     : 10),
+          a_(static_cast<std::size_t>(bytes) + 8, 1),
+          b_(a_.size()) {
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    }
+
+    double microseconds(const Functions& mpi) {
         MPI_Barrier(MPI_COMM_WORLD);
         const double start = MPI_Wtime();
-        for (int i = 0; i < inner; ++i) {
-            if (call == "allreduce") {
-                MPI_Allreduce(a.data(), b.data(), count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-            } else if (rank == 0) {
-                MPI_Send(a.data(), bytes, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
-                MPI_Recv(b.data(), bytes, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            } else if (rank == 1) {
-                MPI_Recv(b.data(), bytes, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-                MPI_Send(a.data(), bytes, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
-            }
-        }
-        best = std::min(best, (MPI_Wtime() - start) / inner * 1e6);
+        for (int i = 0; i < inner_; ++i)
+            once(mpi);
+        return (MPI_Wtime() - start) / inner_ * 1e6;
     }
-    return best;
+
+  private:
+    void once(const Functions& mpi) {
+        if (allreduce_) {
+            mpi.allreduce(a_.data(), b_.data(), bytes_ / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        } else if (rank_ == 0) {
+            mpi.send(a_.data(), bytes_, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+            mpi.recv(b_.data(), bytes_, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else if (rank_ == 1) {
+            mpi.recv(b_.data(), bytes_, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            mpi.send(a_.data(), bytes_, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+        }
+    }
+
+    bool allreduce_;
+    int bytes_, inner_, rank_ = 0;
+    std::vector<char> a_, b_;
+};
+
+double median(std::vector<double>& values) {
+    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+    return values[values.size() / 2];
+}
+
+// Turns that follow each other meet the same machine, so what else it does falls out of the ratio of the two: the
+// median of many such ratios moves by less than a hundredth where the times themselves move by half.
+void compare(std::string_view call, int bytes) {
+    const Functions found = functions_of(RTLD_DEFAULT),
+                    own = functions_of(dlopen("libmpi.so.40", RTLD_NOW | RTLD_NOLOAD));
+    Turn turn(call, bytes);
+    std::vector<double> ratios, noise, times;
+    const int rounds = bytes < (1 << 20) ? 600 : 200;
+    for (int round = 0; round < rounds; ++round) {
+        // Every order comes equally often, for a turn may profit from the one before it.
+        double first = 0, second = 0, third = 0;
+        if (round % 2 == 0) {
+            first = turn.microseconds(own);
+            second = turn.microseconds(found);
+            third = turn.microseconds(own);
+        } else {
+            third = turn.microseconds(own);
+            first = turn.microseconds(own);
+            second = turn.microseconds(found);
+        }
+        ratios.push_back(second / first);
+        noise.push_back(third / first);
+        times.push_back(first);
+    }
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0)
+        std::printf("%.4f %.4f %.4f\n", median(ratios), median(noise), median(times));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
     if (argc < 3) {
-        std::fprintf(stderr, "usage: host_calls CALL N | host_calls time CALL BYTES\n");
+        std::fprintf(stderr, "usage: host_calls CALL N | host_calls compare CALL BYTES\n");
         return 2;
     }
     MPI_Init(&argc, &argv);
@@ -97,10 +169,8 @@ int main(int argc, char** argv) {
     const char* from = std::getenv("HOST_CALLS_IN_FLIGHT");
     if (std::getenv("HOST_CALLS_USE_GPU") != nullptr)
         gpu::Driver::get().use(from != nullptr ? rank : 0);
-    if (std::string_view(argv[1]) == "time") {
-        const double best = best_microseconds(argv[2], std::atoi(argv[3]));
-        if (rank == 0)
-            std::printf("%.4f\n", best);
+    if (std::string_view(argv[1]) == "compare") {
+        compare(argv[2], std::atoi(argv[3]));
     } else if (from != nullptr) {
         repeat_beside(rank, std::atoi(from), argv[1], std::atol(argv[2]));
     } else {

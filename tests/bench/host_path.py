@@ -1,24 +1,32 @@
 #!/usr/bin/env python3
-"""Time of host calls with the library over without, from one run in which both alternate: 1.00 is the goal.
+"""Time of host calls with the library over without, both in turns within one process: 1.00 is the goal.
 
-Usage: host_path.py BUILD-FOLDER [ROUNDS]. Prints one ratio a row; asserts nothing, since time on a shared machine is noise.
+Usage: host_path.py BUILD-FOLDER [ROUNDS]. Prints a row for each call; "noise" is the same ratio of MPI's own function to
+itself. Asserts nothing, since time on a shared machine is noise. The GPUs are virtual ones: of the rows with GPUs, those
+"in use" hold the time of the virtual driver's pointer query, which says nothing of a real driver's.
 """
+import statistics
 import subprocess
 import sys
 
 build = sys.argv[1]
-rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+JOBS = {
+    "no GPUs": [],
+    "GPUs, not in use": ["--gpus", "4"],
+    "GPUs in use": ["--gpus", "4", "-x", "HOST_CALLS_USE_GPU=1"],
+}
+CALLS = [("pingpong", 2, 8), ("pingpong", 2, 1 << 20), ("allreduce", 2, 8), ("allreduce", 2, 1 << 16), ("allreduce", 2, 1 << 20)]
 
 
-def once(way, ranks, call, size):
-    command = [f"{build}/tests/launch", "-n", str(ranks), way, "--timeout", "120", "--", f"{build}/tests/bench/host_calls", "time", call, str(size)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+def once(job, ranks, call, size):
+    command = [f"{build}/tests/launch", "-n", str(ranks), *JOBS[job], "--timeout", "120", "--"]
+    command += [f"{build}/tests/bench/host_calls", "compare", call, str(size)]
+    ratio, noise, own = map(float, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    return ratio, noise, own
 
 
-for call, ranks, size in (("pingpong", 2, 8), ("pingpong", 2, 1 << 20), ("allreduce", 2, 8), ("allreduce", 2, 1 << 20)):
-    times = {"--plain": [], "--preload": []}
-    for _ in range(rounds):
-        for way, seen in times.items():
-            seen.append(once(way, ranks, call, size))
-    with_library, without = min(times["--preload"]), min(times["--plain"])
-    print(f"{call:10} {ranks} ranks {size:8} bytes: {with_library:9.3f} us with, {without:9.3f} us without, ratio {with_library / without:.3f}")
+for job in JOBS:
+    for call, ranks, size in CALLS:
+        ratio, noise, own = (statistics.median(column) for column in zip(*(once(job, ranks, call, size) for _ in range(rounds))))
+        print(f"{job:17} {call:10} {ranks} ranks {size:8} bytes: ratio {ratio:.3f} (noise {noise:.3f}, {own:.3f} us without)", flush=True)

@@ -1,5 +1,6 @@
-/* Makes calls whose number and sizes report.test knows by arithmetic, on device memory where there is a GPU. Each
- * rank's device is its rank modulo the number of devices, or 0 with the argument "share". */
+/* Makes calls whose number and sizes report.test and trace.test know by arithmetic, on device memory where there is a
+ * GPU. Each rank's device is its rank modulo the number of devices, or 0 with the argument "share". With "more" there
+ * are messages from rank 0 to rank 1 too, and collectives that do not block. */
 #include <cuda_runtime_api.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -12,6 +13,19 @@ static void check(cudaError_t status) {
     if (status != cudaSuccess) {
         fprintf(stderr, "known_calls: %s\n", cudaGetErrorString(status));
         exit(3);
+    }
+}
+
+static void more(int rank, void* device) {
+    MPI_Request request;
+    for (int i = 0; i < 4; ++i) /* large, in device memory on both ends */
+        if (rank == 0)
+            MPI_Send(device, LARGE, MPI_BYTE, 1, i, MPI_COMM_WORLD);
+        else
+            MPI_Recv(device, LARGE, MPI_BYTE, 0, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < 2; ++i) { /* large, without blocking */
+        MPI_Iallreduce(MPI_IN_PLACE, device, LARGE / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
 }
 
@@ -33,6 +47,8 @@ int main(int argc, char** argv) {
             MPI_Bcast(device, SMALL, MPI_BYTE, 0, MPI_COMM_WORLD);
         for (int i = 0; i < 2; ++i) /* large, in device memory on rank 0 alone */
             MPI_Bcast(rank == 0 ? device : host, LARGE, MPI_BYTE, 0, MPI_COMM_WORLD);
+        if (argc > 1 && strcmp(argv[1], "more") == 0)
+            more(rank, device);
         check(cudaFree(device));
     }
     MPI_Finalize();

@@ -83,7 +83,7 @@ def carriers(report):
         return {(row["call"], row["carrier"], row["reason"]) for row in json.load(file)["calls"]}
 
 
-def check(name, ranks, program, settings=(), seconds=90, over_nccl=False):
+def check(name, ranks, program, settings=(), seconds=90, over_nccl=False, way="--preload"):
     if late(name):
         return
     path = f"{options.build}/{program[0]}"
@@ -91,7 +91,7 @@ def check(name, ranks, program, settings=(), seconds=90, over_nccl=False):
         result("skipped", name, f"{program[0]} is not built")
         return
     report = fresh_report()
-    status, _, errors = launch(ranks, [path, *program[1:]], [f"SWITCHYARD_REPORT=json:{report}", *settings], seconds=seconds)
+    status, _, errors = launch(ranks, [path, *program[1:]], [f"SWITCHYARD_REPORT=json:{report}", *settings], way, seconds)
     if status == 0 and over_nccl and "nccl" not in {carrier for _, carrier, _ in carriers(report)}:
         result("failed", name, "NCCL carried no call")
         return
@@ -148,6 +148,24 @@ def collectives():
         check(f"calls that do not match, {ranks} ranks", ranks, ["tests/mpi/mismatch"])
 
 
+def kernels():
+    """The library's own kernels: right on this GPU, with every type and operator, alone and between NCCL's exchanges."""
+    check("MPI_Reduce_local by kernels", 1, ["tests/mpi/types/reduce_local"], way="--relinked")
+    if SEVERAL:
+        check("every type with every operator, 2 ranks on one GPU, over NCCL", 2, ["tests/mpi/types/table"],
+              [*SEVERAL, "SWITCHYARD_NCCL_THRESHOLD=1"], 150, over_nccl=True)
+        check("sums in the order of the ranks, 4 ranks on one GPU", 4, ["tests/mpi/deterministic"], [*SEVERAL, "SWITCHYARD_DETERMINISTIC=1"],
+              over_nccl=True)
+    rows = measured("measured: kernels", 1, ["tests/gpu/kernels", *(["--largest", "1048576"] if options.short else [])])
+    if rows:
+        packs = [row for row in rows if not row[0].startswith("reduce")]
+        table("Packing blocks, one in every two: GB/s of packed bytes, and the kernel's speed as a ratio to the others'.",
+              ["block, bytes", "kernel", "cuMemcpy2DAsync", "plain copy", "kernel / 2D", "kernel / plain", "kernel to pinned", "2D to pinned"],
+              [[*row[:4], ratio(row[1], row[2]), ratio(row[1], row[3]), *row[4:]] for row in packs])
+        table("Sums of two arrays: GB/s of one of them, beside a copy of it.", ["type", "kernel", "copy", "ratio"],
+              [[row[0].removeprefix("reduce-"), *row[1:], ratio(row[1], row[2])] for row in rows if row[0].startswith("reduce")])
+
+
 def routes():
     route("route of one rank", 1, [], [], ("staged", "one-rank"))
     route("route of small calls", 2, ["--count", "100", "--share"], [], ("staged", "small"))
@@ -200,7 +218,7 @@ def measured(name, ranks, program, settings=(), seconds=120):
     if late(name):
         return None
     status, out, errors = launch(ranks, [f"{options.build}/{program[0]}", *program[1:]], settings, seconds=seconds)
-    rows = [line.split() for line in out.splitlines() if re.match(r"\d+ |(no-)?context ", line)]
+    rows = [line.split() for line in out.splitlines() if re.match(r"\d+ |(no-)?context |reduce-", line)]
     good = status == 0 and rows
     result("passed" if good else "failed", name, "" if good else f"exit status {status}: {errors[-300:]}")
     return rows if good else None
@@ -258,19 +276,15 @@ def agreement():
     if late(name):
         return
     for number in (64 << 10, 1 << 20) if options.short else (8, 64 << 10, 256 << 10, 1 << 20, 4 << 20):
-        best = {}
-        for _ in range(1 if options.short else 3):
-            for way in ("--plain", "--preload"):
-                status, out, errors = launch(2, [f"{options.build}/tests/bench/host_calls", "time", "allreduce", str(number)],
-                                             ["HOST_CALLS_USE_GPU=1"], way)
-                if status != 0:
-                    result("failed", name, errors[-300:])
-                    return
-                best[way] = min(best.get(way, 1e30), float(out.split()[-1]))
-        rows.append([size(number), f"{best['--preload']:.2f}", f"{best['--plain']:.2f}", f"{best['--preload'] / best['--plain']:.3f}"])
+        status, out, errors = launch(2, [f"{options.build}/tests/bench/host_calls", "compare", "allreduce", str(number)], ["HOST_CALLS_USE_GPU=1"])
+        if status != 0:
+            result("failed", name, errors[-300:])
+            return
+        through, noise, own = out.split()
+        rows.append([size(number), own, through, noise])
     result("passed", name)
-    table("MPI_Allreduce of doubles on host memory, 2 ranks that have a CUDA context: with the library and without, alternately.",
-          ["bytes", "with, us", "without, us", "ratio"], rows)
+    table("MPI_Allreduce of doubles on host memory, 2 ranks that have a CUDA context: with the library and without, in turns.",
+          ["bytes", "without, us", "with / without", "without / without"], rows)
 
 
 def first_line(command):
@@ -293,6 +307,7 @@ memory_and_doors()
 collectives()
 routes()
 point_to_point()
+kernels()
 examples()
 locations()
 allreduces()

@@ -45,9 +45,19 @@ struct Op {
     bool integer, floating, complex, logical, pair;
 };
 
-enum class Which { kAllreduce, kReduce, kBcast, kAllgather, kAlltoall, kReduceScatterBlock, kReduceScatter };
-constexpr const char* kNames[] = {"Allreduce",     "Reduce", "Bcast", "Allgather", "Alltoall", "Reduce_scatter_block",
-                                  "Reduce_scatter"};
+enum class Which {
+    kAllreduce,
+    kReduce,
+    kBcast,
+    kAllgather,
+    kAlltoall,
+    kReduceScatterBlock,
+    kReduceScatter,
+    kScan,
+    kExscan
+};
+constexpr const char* kNames[] = {"Allreduce",      "Reduce", "Bcast", "Allgather", "Alltoall", "Reduce_scatter_block",
+                                  "Reduce_scatter", "Scan",   "Exscan"};
 
 struct Round {
     Which which;
@@ -141,7 +151,7 @@ class Test {
 
     bool reduces(Which which) const {
         return which == Which::kAllreduce || which == Which::kReduce || which == Which::kReduceScatterBlock ||
-               which == Which::kReduceScatter;
+               which == Which::kReduceScatter || which == Which::kScan || which == Which::kExscan;
     }
 
     bool defined(const Type& type, const Op& op) const {
@@ -160,7 +170,7 @@ class Test {
 
     Round draw_round() {
         Round round{};
-        round.which = static_cast<Which>(draw(7));
+        round.which = static_cast<Which>(draw(std::size(kNames)));
         const std::size_t type = draw(types_.size()), op = draw(ops_.size());
         round.type = &types_[type];
         if (reduces(round.which)) {
@@ -259,6 +269,10 @@ class Test {
                 return MPI_Allgather(send, r.count, t, recv, r.count, t, comm_);
             case Which::kAlltoall:
                 return MPI_Alltoall(send, r.count, t, recv, r.count, t, comm_);
+            case Which::kScan:
+                return MPI_Scan(send, recv, r.count, t, r.op->op, comm_);
+            case Which::kExscan:
+                return MPI_Exscan(send, recv, r.count, t, r.op->op, comm_);
             case Which::kReduceScatter:
                 return MPI_Reduce_scatter(send, recv, counts_of(r).data(), t, r.op->op, comm_);
             default:

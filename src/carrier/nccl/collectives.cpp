@@ -7,10 +7,14 @@
 #include <span>
 
 #include "carrier/nccl/exchange.hpp"
+#include "carrier/nccl/kernel_reduction.hpp"
 #include "carrier/nccl/launch.hpp"
 #include "carrier/nccl/library.hpp"
 #include "carrier/nccl/mapping.hpp"
+#include "carrier/nccl/packing.hpp"
+#include "datatype/element.hpp"
 #include "datatype/layout.hpp"
+#include "report/trace.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::carrier::nccl {
@@ -82,31 +86,34 @@ struct Row {
     CallId id;
     bool reduces;
     ncclResult_t (*launch)(const Launch&);
+    std::string_view operation;  // NCCL's function where it has one; else its calls are a group
     // Scratch memory of an in-place call, in blocks of count elements: 0, 1, or one a rank.
     enum : std::uint8_t { kNothing, kOneBlock, kAllBlocks } scratch;
     bool planned = false;  // by exchange.cpp
 };
 
 constexpr Row kRows[] = {
-    {CallId::kAllreduce, true, allreduce, Row::kNothing},
-    {CallId::kReduce, true, reduce, Row::kNothing},
-    {CallId::kBcast, false, bcast, Row::kNothing},
-    {CallId::kAllgather, false, allgather, Row::kNothing},
-    {CallId::kAlltoall, false, alltoall, Row::kAllBlocks},
-    {CallId::kReduceScatterBlock, true, reduce_scatter_block, Row::kOneBlock},
-    {CallId::kReduceScatter, true, reduce_scatter, Row::kOneBlock},
-    {CallId::kGather, false, gather, Row::kNothing, true},
-    {CallId::kGatherv, false, exchange, Row::kNothing, true},
-    {CallId::kScatter, false, scatter, Row::kNothing, true},
-    {CallId::kScatterv, false, exchange, Row::kNothing, true},
-    {CallId::kAllgatherv, false, allgatherv, Row::kNothing, true},
-    {CallId::kAlltoallv, false, exchange, Row::kNothing, true},
-    {CallId::kAlltoallw, false, exchange, Row::kNothing, true},
-    {CallId::kNeighborAllgather, false, exchange, Row::kNothing, true},
-    {CallId::kNeighborAllgatherv, false, exchange, Row::kNothing, true},
-    {CallId::kNeighborAlltoall, false, exchange, Row::kNothing, true},
-    {CallId::kNeighborAlltoallv, false, exchange, Row::kNothing, true},
-    {CallId::kNeighborAlltoallw, false, exchange, Row::kNothing, true},
+    {CallId::kAllreduce, true, allreduce, "ncclAllReduce", Row::kNothing},
+    {CallId::kReduce, true, reduce, "ncclReduce", Row::kNothing},
+    {CallId::kBcast, false, bcast, "ncclBroadcast", Row::kNothing},
+    {CallId::kAllgather, false, allgather, "ncclAllGather", Row::kNothing},
+    {CallId::kAlltoall, false, alltoall, "ncclAlltoAll", Row::kAllBlocks},
+    {CallId::kReduceScatterBlock, true, reduce_scatter_block, "ncclReduceScatter", Row::kOneBlock},
+    {CallId::kReduceScatter, true, reduce_scatter, "ncclReduceScatter", Row::kOneBlock},
+    {CallId::kScan, true, nullptr, "", Row::kNothing},  // by kernels alone
+    {CallId::kExscan, true, nullptr, "", Row::kNothing},
+    {CallId::kGather, false, gather, "ncclGather", Row::kNothing, true},
+    {CallId::kGatherv, false, exchange, "", Row::kNothing, true},
+    {CallId::kScatter, false, scatter, "ncclScatter", Row::kNothing, true},
+    {CallId::kScatterv, false, exchange, "", Row::kNothing, true},
+    {CallId::kAllgatherv, false, allgatherv, "", Row::kNothing, true},
+    {CallId::kAlltoallv, false, exchange, "", Row::kNothing, true},
+    {CallId::kAlltoallw, false, exchange, "", Row::kNothing, true},
+    {CallId::kNeighborAllgather, false, exchange, "", Row::kNothing, true},
+    {CallId::kNeighborAllgatherv, false, exchange, "", Row::kNothing, true},
+    {CallId::kNeighborAlltoall, false, exchange, "", Row::kNothing, true},
+    {CallId::kNeighborAlltoallv, false, exchange, "", Row::kNothing, true},
+    {CallId::kNeighborAlltoallw, false, exchange, "", Row::kNothing, true},
 };
 
 const Row* row_of(CallId id) {
@@ -116,12 +123,58 @@ const Row* row_of(CallId id) {
     return nullptr;
 }
 
-// The operands that count on this rank: what is sent and what is received into.
-struct Ends {
-    const Operand* send = nullptr;
-    const Operand* recv = nullptr;
-    bool in_place = false;
-};
+// The address of a contiguous operand's first data byte, its location added to what is known; an obstacle otherwise.
+Reason add(const Operand& operand, Work& work, void*& data) {
+    const auto layout = datatype::layout_of(operand.type);
+    if (!layout->contiguous)
+        return Reason::kDerivedType;
+    data = static_cast<std::byte*>(operand.address) + layout->true_lb;
+    return take_location(data, work);
+}
+
+// Rounding does; NCCL's order depends on the algorithm that it takes, which depends on the machine.
+bool depends_on_order(datatype::Operator op, datatype::Element element) {
+    const bool rounds = element >= datatype::Element::kFloat16 && element <= datatype::Element::kComplexLongDouble;
+    return rounds &&
+           (op == datatype::Operator::kSum || op == datatype::Operator::kProd || op == datatype::Operator::kAvg);
+}
+
+Reason map_elements(const Row& row, const Call& call, const Operand& operand, int rank, Work& work) {
+    work.counts = operand.counts;
+    const auto count = static_cast<std::size_t>(operand.counts != nullptr ? operand.counts[rank] : operand.count);
+    if (!row.reduces) {
+        work.type = ncclInt8;
+        work.type_bytes = 1;
+        work.count = count * datatype::size_of(operand.type);
+        return Reason::kNone;
+    }
+    if (row.launch == nullptr)
+        return Reason::kOperator;
+    const datatype::Operator op = datatype::operator_of(call.op);
+    const datatype::Element element = datatype::element_of(operand.type).element;
+    if (settings::values().deterministic && depends_on_order(op, element))
+        return Reason::kDeterministic;
+    const Reduction how = reduction(op, element);
+    if (how.obstacle != Reason::kNone)
+        return how.obstacle;
+    work.type = how.type;
+    work.op = how.op;
+    work.type_bytes = how.type_bytes;
+    work.per_element = how.per_element;
+    work.count = count * how.per_element;
+    return Reason::kNone;
+}
+
+device::Result queue(const Copy& copy, device::Lane& lane) {
+    return copy.rows == 1 ? lane.copy(copy.to, copy.from, copy.bytes)
+                          : lane.copy_2d(copy.to, copy.pitch, copy.from, copy.pitch, copy.bytes, copy.rows);
+}
+
+std::string failed(const char* step, device::Result result) {
+    return result == 0 ? std::string{} : fmt::format("{}: {}", step, device::describe(result));
+}
+
+}  // namespace
 
 Ends ends_of(const Call& call, int rank) {
     Ends ends;
@@ -140,13 +193,10 @@ Ends ends_of(const Call& call, int rank) {
     return ends;
 }
 
-// The address of a contiguous operand's first data byte, its location added to what is known; an obstacle otherwise.
-Reason add(const Operand& operand, Work& work, void*& data) {
-    const auto layout = datatype::layout_of(operand.type);
-    if (!layout->contiguous)
-        return Reason::kDerivedType;
-    data = static_cast<std::byte*>(operand.address) + layout->true_lb;
+Reason take_location(const void* data, Work& work) {
     const device::Location location = device::locate(data);
+    if (!location.on_device())
+        return Reason::kMixed;
     if (!location.primary)
         return Reason::kForeignContext;
     if (work.location.ordinal >= 0 && work.location.ordinal != location.ordinal)
@@ -155,59 +205,63 @@ Reason add(const Operand& operand, Work& work, void*& data) {
     return Reason::kNone;
 }
 
-Reason map_elements(const Row& row, const Call& call, const Operand& operand, int rank, Work& work) {
-    work.counts = operand.counts;
-    const auto count = static_cast<std::size_t>(operand.counts != nullptr ? operand.counts[rank] : operand.count);
-    if (!row.reduces) {
-        work.type = ncclInt8;
-        work.type_bytes = 1;
-        work.count = count * datatype::size_of(operand.type);
-        return Reason::kNone;
-    }
-    const Reduction how = reduction(datatype::operator_of(call.op), datatype::element_of(operand.type).element);
-    if (how.obstacle != Reason::kNone)
-        return how.obstacle;
-    work.type = how.type;
-    work.op = how.op;
-    work.type_bytes = how.type_bytes;
-    work.per_element = how.per_element;
-    work.count = count * how.per_element;
-    return Reason::kNone;
+std::size_t launches_of(const Work& work) {
+    return std::max<std::size_t>(work.stages.size(), 1);
 }
 
-std::string failed(const char* step, device::Result result) {
-    return result == 0 ? std::string{} : fmt::format("{}: {}", step, device::describe(result));
+namespace {
+
+// Where blocks are moved, the bytes that this rank sends to others; else what NCCL is given.
+void trace(const Work& work, std::size_t launch, std::string_view operation, report::trace::Time begin,
+           device::Lane& lane) {
+    std::size_t bytes = work.stages.empty() ? work.bytes() : 0;
+    for (const Block& block : work.stages.empty() ? work.sends : work.stages[launch].sends)
+        bytes += block.bytes;
+    if (!operation.empty())
+        lane.launched(operation, bytes, begin);
 }
 
 }  // namespace
 
-std::string copy_before(const Work& work, int ranks, device::Lane& lane) {
-    std::string failure;
-    if (blocking_form(work.id) == CallId::kAlltoall && work.in_place)
+std::string before_launch(const Work& work, std::size_t launch, int ranks, device::Lane& lane) {
+    std::string failure = launch == 0 ? pack(work, lane) : std::string();
+    if (failure.empty() && work.stages.empty() && blocking_form(work.id) == CallId::kAlltoall && work.in_place)
         failure = failed("copying the buffer of an exchange in place",
                          lane.copy(work.scratch.data(), work.recv, work.bytes() * static_cast<std::size_t>(ranks)));
-    for (const Work::Copy& copy : work.copies)
+    for (const Copy& copy : work.stages.empty() ? work.copies : work.stages[launch].copies)
         if (failure.empty())
-            failure = failed("copying a block to its place", lane.copy(copy.to, copy.from, copy.bytes));
+            failure = failed("copying a block to its place", queue(copy, lane));
+    if (!work.stages.empty())
+        for (datatype::ReduceWork reduction : work.stages[launch].reductions)
+            if (failure.empty())
+                failure = failed("reducing by a kernel", lane.launch(work.kernel, reduction.count, &reduction));
     return failure;
 }
 
-std::string copy_after(const Work& work, device::Lane& lane) {
-    if (row_of(work.id)->scratch != Row::kOneBlock || !work.scratch)
-        return {};
+std::string after_launches(const Work& work, device::Lane& lane) {
+    if (!work.stages.empty() || row_of(work.id)->scratch != Row::kOneBlock || !work.scratch)
+        return unpack(work, lane);
     return failed("copying the result of a reduction in place",
                   lane.copy(work.recv, work.scratch.data(), work.bytes()));
 }
 
-int launch_collective(const Work& work, Communicator& communicator, const device::Lane& lane) {
+int launch_collective(const Work& work, std::size_t launch, Communicator& communicator, device::Lane& lane) {
+    const Row& row = *row_of(work.id);
     const std::scoped_lock lock(launch_mutex);
-    return row_of(work.id)->launch({work, communicator, *load(), lane});
+    const unsigned long groups = groups_begun;
+    const report::trace::Started started;
+    const Launch here{work, communicator, *load(), lane};
+    const ncclResult_t result = work.stages.empty()
+                                    ? row.launch(here)
+                                    : exchange(here, work.stages[launch].sends, work.stages[launch].receives);
+    if (report::trace::on)
+        trace(work, launch, groups_begun != groups ? "ncclGroup" : row.operation, started.time, lane);
+    return result;
 }
 
-Reason prepare(const Call& call, int rank, int size, Work& work) {
-    const Row* row = row_of(call.id);
-    if (row == nullptr)
-        return Reason::kNotBuilt;
+namespace {
+
+Reason prepare_contiguous(const Row* row, const Call& call, int rank, int size, Work& work) {
     work.id = call.id;
     work.root = call.root;
     if (row->planned)
@@ -220,7 +274,7 @@ Reason prepare(const Call& call, int rank, int size, Work& work) {
     if (sized == nullptr)
         return Reason::kNotBuilt;
     if (const Reason mapped = map_elements(*row, call, *sized, rank, work); mapped != Reason::kNone)
-        return mapped;
+        return row->reduces ? plan_reduction(call, mapped, rank, size, work) : mapped;
     void* send = nullptr;
     if (ends.send != nullptr)
         if (const Reason obstacle = add(*ends.send, work, send); obstacle != Reason::kNone)
@@ -240,21 +294,37 @@ Reason prepare(const Call& call, int rank, int size, Work& work) {
     return Reason::kNone;
 }
 
+}  // namespace
+
+Reason prepare(const Call& call, int rank, int size, Work& work) {
+    const Row* row = row_of(call.id);
+    if (row == nullptr)
+        return Reason::kNotBuilt;
+    if (!PackedCall::wanted(call))
+        return prepare_contiguous(row, call, rank, size, work);
+    PackedCall packed;
+    if (const Reason obstacle = packed.make(call, work); obstacle != Reason::kNone)
+        return obstacle;
+    return prepare_contiguous(row, packed.call(), rank, size, work);
+}
+
 std::string run(const Work& work, Communicator& communicator) {
     const request::Deadline deadline(settings::values().timeout);
     const device::ContextScope scope(communicator.context());
     device::Lane& lane = communicator.lane();
     std::string failure = failed("waiting for the program's streams",
                                  lane.wait_for_program(static_cast<device::Sync>(settings::values().sync)));
+    for (std::size_t launch = 0; launch < launches_of(work) && failure.empty(); ++launch) {
+        failure = before_launch(work, launch, communicator.size(), lane);
+        if (failure.empty())
+            failure = communicator.settle(launch_collective(work, launch, communicator, lane), deadline);
+    }
     if (failure.empty())
-        failure = copy_before(work, communicator.size(), lane);
+        failure = after_launches(work, lane);
     if (failure.empty())
-        failure = communicator.settle(launch_collective(work, communicator, lane), deadline);
-    if (failure.empty())
-        failure = copy_after(work, lane);
-    if (failure.empty())
-        return communicator.finish(deadline);
-    communicator.abort();
+        failure = communicator.finish(deadline);
+    if (!failure.empty())
+        communicator.fail(failure);
     return failure;
 }
 

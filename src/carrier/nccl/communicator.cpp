@@ -152,40 +152,73 @@ std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, c
 Communicator::~Communicator() = default;  // the handle has ended or is left to the process's end
 
 std::string Communicator::settle(int result, const request::Deadline& deadline) {
-    const Entries& nccl = *load();
     auto state = static_cast<ncclResult_t>(result);
     while (state == ncclInProgress) {
         request::progress();
         if (deadline.passed())
             return "SWITCHYARD_TIMEOUT has passed";
-        if (const ncclResult_t asked = nccl.CommGetAsyncError(handle_, &state); asked != ncclSuccess)
+        if (std::string other = failure_elsewhere(); !other.empty())
+            return other;
+        const auto lock = hold_handle();
+        if (!usable())
+            return why_unusable();
+        if (const ncclResult_t asked = load()->CommGetAsyncError(handle_, &state); asked != ncclSuccess)
             state = asked;
     }
     return state == ncclSuccess ? std::string{} : describe(state, handle_);
 }
 
-std::string Communicator::finish(const request::Deadline& deadline) {
-    const Entries& nccl = *load();
-    std::string failure;
-    bool done = false;
-    if (const device::Result recorded = lane_.record(); recorded != 0)
-        failure = device::describe(recorded);
-    while (failure.empty() && !done) {
-        if (const device::Result queried = lane_.query(done); queried != 0)
-            failure = device::describe(queried);
-        if (done || !failure.empty())
-            break;
+std::string Communicator::trouble() {
+    {
+        const auto lock = hold_handle();
+        if (!usable())
+            return why_unusable();
         ncclResult_t state = ncclSuccess;
-        nccl.CommGetAsyncError(handle_, &state);
+        load()->CommGetAsyncError(handle_, &state);
         if (state != ncclSuccess && state != ncclInProgress)
-            failure = describe(state, handle_);
-        else if (deadline.passed())
-            failure = "SWITCHYARD_TIMEOUT has passed: all ranks had entered the call, the transfer did not finish";
+            return describe(state, handle_);
+    }
+    return failure_elsewhere();
+}
+
+std::string Communicator::finish(const request::Deadline& deadline) {
+    if (const device::Result recorded = lane_.record(); recorded != 0)
+        return device::describe(recorded);
+    for (;;) {
+        bool done = false;
+        if (const device::Result queried = lane_.query(done); queried != 0)
+            return device::describe(queried);
+        if (done)
+            return {};
+        if (std::string why = trouble(); !why.empty())
+            return why;
+        if (deadline.passed())
+            return "SWITCHYARD_TIMEOUT has passed: all ranks had entered the call, the transfer did not finish";
         request::progress();
     }
-    if (!failure.empty())
-        abort();
-    return failure;
+}
+
+std::string Communicator::failure_elsewhere() {
+    std::string why = failures_ != nullptr ? failures_->heard() : std::string{};
+    if (!why.empty())
+        failure_known_.store(true);
+    return why;
+}
+
+void Communicator::fail(const std::string& why) {
+    if (failures_ != nullptr && !failure_known_.exchange(true))
+        failures_->tell(why);
+    {
+        const auto lock = hold_handle();
+        if (failure_.empty())
+            failure_ = why;
+    }
+    abort();
+}
+
+std::string Communicator::why_unusable() const {
+    const std::string what = "its NCCL communicator was aborted after an error";
+    return failure_.empty() ? what : fmt::format("{}: {}", what, failure_);
 }
 
 void Communicator::abort() {
@@ -224,7 +257,8 @@ bool Communicator::step_end() {
         return true;
     const Entries& nccl = *load();
     ncclResult_t state = ncclSuccess;
-    if (nccl.CommGetAsyncError(handle_, &state) != ncclSuccess || (state != ncclSuccess && state != ncclInProgress)) {
+    if (nccl.CommGetAsyncError(handle_, &state) != ncclSuccess || (state != ncclSuccess && state != ncclInProgress) ||
+        !failure_elsewhere().empty()) {
         abort();
         return true;
     }
@@ -269,10 +303,7 @@ void Communicator::retire(std::shared_ptr<Communicator> communicator) {
         cache().idle.push_back(std::move(communicator));
         evicted = take_surplus();
     }
-    if (evicted != nullptr && evicted->start_end()) {
-        const std::scoped_lock lock(cache().mutex);
-        cache().ending.push_back(std::move(evicted));
-    }
+    discard(std::move(evicted));
     std::list<std::shared_ptr<Communicator>> ending;
     {
         const std::scoped_lock lock(cache().mutex);
@@ -281,6 +312,11 @@ void Communicator::retire(std::shared_ptr<Communicator> communicator) {
     ending.remove_if([](const auto& c) { return c->step_end(); });
     const std::scoped_lock lock(cache().mutex);
     cache().ending.splice(cache().ending.end(), ending);
+}
+
+void Communicator::discard(std::shared_ptr<Communicator> communicator) {
+    if (communicator != nullptr && communicator->start_end())
+        finish_ending(std::move(communicator));
 }
 
 void Communicator::finish_ending(std::shared_ptr<Communicator> communicator) {

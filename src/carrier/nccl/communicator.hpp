@@ -31,6 +31,15 @@ using Group = std::vector<Member>;  // ordered by rank
 inline constexpr std::size_t kUniqueIdBytes = 128;
 using UniqueId = std::array<std::byte, kUniqueIdBytes>;
 
+// How the members of a group tell each other that one of them has failed: NCCL does not say so to the others, which
+// wait for it. Whoever makes the communicator brings it. Neither function blocks.
+class Failures {
+  public:
+    virtual ~Failures() = default;
+    virtual void tell(const std::string& why) = 0;
+    virtual std::string heard() = 0;  // who has failed and why; "": nobody that is known of
+};
+
 struct Counters {  // of this process, since MPI_Init
     long made = 0, reused = 0, evicted = 0, live = 0, live_max = 0;
 };
@@ -66,6 +75,9 @@ class Communicator {
     // recently used beyond the bound (SWITCHYARD_COMM_CACHE). Local and non-blocking. Null is allowed.
     static void retire(std::shared_ptr<Communicator> communicator);
 
+    // Ends one that another member no longer has, so that nobody can use it. Local and non-blocking. Null is allowed.
+    static void discard(std::shared_ptr<Communicator> communicator);
+
     // Begins to end a communicator that no cache is to keep; all members do. step_end() is true when it is gone. What
     // is handed to finish_ending() before that, end_all() ends.
     bool start_end();  // a non-blocking ncclCommFinalize; true while that is under way
@@ -88,11 +100,22 @@ class Communicator {
     // Waits until the launch of a call that returned ncclInProgress is through. "" or the error.
     std::string settle(int result, const request::Deadline& deadline);
 
-    // Waits, with MPI's progress, until all work on the lane is done. "" or what went wrong; the communicator then is
-    // aborted.
+    // Waits, with MPI's progress, until all work on the lane is done. "" or the error.
     std::string finish(const request::Deadline& deadline);
 
-    // After an error: NCCL gives everything back, peers see a failure. Nothing can be launched any more.
+    // Before anything is launched. Without it nobody is told.
+    void tell_failures_by(std::unique_ptr<Failures> failures) { failures_ = std::move(failures); }
+
+    // Has another member failed in what is launched here? As heard().
+    std::string failure_elsewhere();
+
+    // After an error here or elsewhere: the others hear of it, unless that is how it is known here, and it is aborted.
+    void fail(const std::string& why);
+
+    // Why it has been aborted, as far as is known. The handle is held.
+    std::string why_unusable() const;
+
+    // NCCL gives everything back. Nothing can be launched any more.
     void abort();
     bool usable() const { return handle_ != nullptr; }
 
@@ -105,6 +128,9 @@ class Communicator {
     bool in_transfer() const { return transfers_.load(std::memory_order_relaxed) != 0; }
 
   private:
+    // What keeps the work under way from its end, as far as NCCL and the other members say. "": nothing.
+    std::string trouble();
+
     Communicator(Group group, int rank, std::uint64_t id) : group_(std::move(group)), rank_(rank), id_(id) {}
     Group group_;
     int rank_;
@@ -114,6 +140,9 @@ class Communicator {
     device::Lane lane_;
     bool ending_ = false;
     std::atomic<int> transfers_{0};
+    std::unique_ptr<Failures> failures_;
+    std::string failure_;                     // the first, under handle_mutex_
+    std::atomic<bool> failure_known_{false};  // to all members, or on its way to them
 };
 
 }  // namespace swy::carrier::nccl

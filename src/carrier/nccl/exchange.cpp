@@ -197,18 +197,10 @@ class Plan {
 
     Reason locate(const Block& block) {
         const auto first = reinterpret_cast<std::uintptr_t>(block.data);
-        device::Location& known = work_.location;
+        const device::Location& known = work_.location;
         if (known.ordinal >= 0 && first >= known.begin && first + block.bytes <= known.end)
             return Reason::kNone;
-        const device::Location location = device::locate(block.data);
-        if (!location.on_device())
-            return Reason::kMixed;
-        if (!location.primary)
-            return Reason::kForeignContext;
-        if (known.ordinal >= 0 && known.ordinal != location.ordinal)
-            return Reason::kSeveralDevices;
-        known = location;
-        return Reason::kNone;
+        return take_location(block.data, work_);
     }
 
     const Operand* send_;
@@ -248,15 +240,19 @@ Reason plan(const Call& call, int rank, int size, Work& work) {
     return plan.finish();
 }
 
-ncclResult_t exchange(const Launch& l) {
-    if (l.work.sends.empty() && l.work.receives.empty())
+ncclResult_t exchange(const Launch& l, const std::vector<Block>& sends, const std::vector<Block>& receives) {
+    if (sends.empty() && receives.empty())
         return ncclSuccess;
     GroupCall group(l.nccl);
-    for (const Block& block : l.work.sends)
+    for (const Block& block : sends)
         group.add(l.nccl.Send(block.data, block.bytes, ncclInt8, block.peer, l.communicator.handle(), l.stream()));
-    for (const Block& block : l.work.receives)
+    for (const Block& block : receives)
         group.add(l.nccl.Recv(block.data, block.bytes, ncclInt8, block.peer, l.communicator.handle(), l.stream()));
     return group.end();
+}
+
+ncclResult_t exchange(const Launch& l) {
+    return exchange(l, l.work.sends, l.work.receives);
 }
 
 // NCCL's own gather and scatter (2.28). The root's own block is in its place, where plan() has it copied. Other ranks

@@ -12,6 +12,7 @@ namespace swy::carrier::nccl {
 Reason plan(const Call& call, int rank, int size, Work& work);
 
 ncclResult_t exchange(const Launch& launch);
+ncclResult_t exchange(const Launch& launch, const std::vector<Block>& sends, const std::vector<Block>& receives);
 ncclResult_t gather(const Launch& launch);
 ncclResult_t scatter(const Launch& launch);
 ncclResult_t allgatherv(const Launch& launch);

@@ -7,11 +7,6 @@
 #include "settings/settings.hpp"
 
 namespace swy::carrier::nccl {
-namespace {
-
-constexpr const char* kAborted = "its NCCL communicator was aborted after an error";
-
-}  // namespace
 
 Flight::Flight(Work work, std::shared_ptr<Communicator> communicator)
     : work_(std::move(work)), communicator_(std::move(communicator)) {
@@ -29,14 +24,23 @@ bool Flight::ready() {
 }
 
 void Flight::launch() {
+    begin();
+    tell_failure();
+}
+
+void Flight::begin() {
     const auto lock = communicator_->hold_handle();
     if (!communicator_->usable())
-        return end(kAborted);
+        return end(communicator_->why_unusable());
     const device::ContextScope scope(communicator_->context());
-    if (std::string failure = copy_before(work_, communicator_->size(), lane_); !failure.empty())
-        return end(std::move(failure));
     state_ = State::kLaunching;
-    settle(launch_collective(work_, *communicator_, lane_));
+    launch_next();
+}
+
+void Flight::launch_next() {
+    if (std::string failure = before_launch(work_, launches_, communicator_->size(), lane_); !failure.empty())
+        return end(std::move(failure));
+    settle(launch_collective(work_, launches_++, *communicator_, lane_));
 }
 
 // The event marks the end of the operation only when NCCL has put it on the stream.
@@ -45,8 +49,10 @@ void Flight::settle(int result) {
         return;
     if (result != ncclSuccess)
         return end(describe(static_cast<ncclResult_t>(result), communicator_->handle()));
+    if (launches_ < launches_of(work_))
+        return launch_next();
     state_ = State::kRunning;
-    if (std::string failure = copy_after(work_, lane_); !failure.empty())
+    if (std::string failure = after_launches(work_, lane_); !failure.empty())
         return end(std::move(failure));
     if (const device::Result recorded = lane_.record(); recorded != 0)
         end(device::describe(recorded));
@@ -55,9 +61,26 @@ void Flight::settle(int result) {
 bool Flight::step() {
     if (state_ == State::kNew || state_ == State::kDone)
         return false;
+    bool moved = advance();
+    if (!done())
+        if (std::string other = communicator_->failure_elsewhere(); !other.empty()) {
+            end(std::move(other));
+            moved = true;
+        }
+    tell_failure();
+    return moved;
+}
+
+// The other ranks wait in NCCL for this one's part. Not while the handle is held: the communicator is aborted.
+void Flight::tell_failure() {
+    if (done() && !failure_.empty())
+        communicator_->fail(failure_);
+}
+
+bool Flight::advance() {
     const auto lock = communicator_->hold_handle();
     if (!communicator_->usable()) {
-        end(kAborted);
+        end(communicator_->why_unusable());
         return true;
     }
     const device::ContextScope scope(communicator_->context());

@@ -2,6 +2,7 @@
 // never blocks. The router's operations own these and see to the order of launches.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,17 +28,22 @@ class Flight {
     // Is NCCL through with the launch, so that others may be launched on the communicator?
     bool settled() const { return state_ >= State::kRunning; }
     bool done() const { return state_ == State::kDone; }
-    const std::string& failure() const { return failure_; }  // once done; "" is success
+    const std::string& failure() const { return failure_; }  // once done; "" is success, else it has been aborted
     Communicator& communicator() { return *communicator_; }
 
   private:
     enum class State : std::uint8_t { kNew, kLaunching, kRunning, kDone };
+    void begin();
+    bool advance();
+    void launch_next();
     void settle(int result);
     void end(std::string failure);
+    void tell_failure();
 
     const Work work_;
     const std::shared_ptr<Communicator> communicator_;
     device::Lane lane_;
+    std::size_t launches_ = 0;  // begun
     State state_ = State::kNew;
     std::string failure_;
 };

@@ -13,10 +13,12 @@ namespace swy::carrier::nccl {
 // NCCL forbids that two threads launch on one device at once (NCCL guide, "Thread safety").
 inline std::mutex launch_mutex;
 
+inline unsigned long groups_begun = 0;  // under the mutex; for the trace, which tells them from single calls
+
 // Makes NCCL calls one group: NCCL then sees them as one operation, in which no order can deadlock.
 class GroupCall {
   public:
-    explicit GroupCall(const Entries& nccl) : nccl_(nccl), first_(nccl.GroupStart()) {}
+    explicit GroupCall(const Entries& nccl) : nccl_(nccl), first_(nccl.GroupStart()) { ++groups_begun; }
     void add(ncclResult_t result) {
         if (first_ == ncclSuccess && result != ncclInProgress)
             first_ = result;
@@ -31,11 +33,23 @@ class GroupCall {
     ncclResult_t first_;
 };
 
-// The steps of a collective on a lane, in this order: copies on the device, NCCL's calls (ncclResult_t), copies again.
-// "" or what went wrong.
-std::string copy_before(const Work& work, int ranks, device::Lane& lane);
-int launch_collective(const Work& work, Communicator& communicator, const device::Lane& lane);
-std::string copy_after(const Work& work, device::Lane& lane);
+// The steps of a collective on a lane: for each of its launches what comes before it on the device and NCCL's calls
+// (ncclResult_t), which are through when the next launch is begun; then what comes after all. "" or what went wrong.
+std::size_t launches_of(const Work& work);
+std::string before_launch(const Work& work, std::size_t launch, int ranks, device::Lane& lane);
+int launch_collective(const Work& work, std::size_t launch, Communicator& communicator, device::Lane& lane);
+std::string after_launches(const Work& work, device::Lane& lane);
+
+// The operands that count on this rank: what is sent and what is received into.
+struct Ends {
+    const Operand* send = nullptr;
+    const Operand* recv = nullptr;
+    bool in_place = false;
+};
+Ends ends_of(const Call& call, int rank);
+
+// Adds the location of data to what is known of the work's; an obstacle where both do not fit together.
+Reason take_location(const void* data, Work& work);
 
 // What the functions that launch a collective get.
 struct Launch {

@@ -8,6 +8,8 @@ libswy_la_SOURCES += \
     src/carrier/nccl/exchange.hpp \
     src/carrier/nccl/flight.cpp \
     src/carrier/nccl/flight.hpp \
+    src/carrier/nccl/kernel_reduction.cpp \
+    src/carrier/nccl/kernel_reduction.hpp \
     src/carrier/nccl/launch.hpp \
     src/carrier/nccl/library.cpp \
     src/carrier/nccl/library.hpp \
@@ -15,5 +17,7 @@ libswy_la_SOURCES += \
     src/carrier/nccl/mapping.hpp \
     src/carrier/nccl/member.cpp \
     src/carrier/nccl/member.hpp \
+    src/carrier/nccl/packing.cpp \
+    src/carrier/nccl/packing.hpp \
     src/carrier/nccl/point_to_point.cpp \
     src/carrier/nccl/point_to_point.hpp

@@ -4,6 +4,7 @@
 
 #include "carrier/nccl/launch.hpp"
 #include "carrier/nccl/library.hpp"
+#include "report/trace.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::carrier::nccl {
@@ -42,6 +43,9 @@ int PointToPoint::call() {
     const Entries& nccl = *load();
     ncclComm_t comm = communicator_->handle();
     cudaStream_t stream = lane().stream();
+    const report::trace::Started started;
+    if (report::trace::on && kind_ != Kind::kGreeting)
+        lane().launched(kind_ == Kind::kSend ? "ncclSend" : "ncclRecv", bytes_, started.time);
     const std::scoped_lock lock(launch_mutex);
     switch (kind_) {
         case Kind::kSend:

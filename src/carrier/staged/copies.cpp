@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "carrier/staged/kernel_pack.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::carrier::staged {
@@ -105,6 +106,26 @@ device::Result Copies::queue(Direction direction, const Sheet& sheet, const Plac
         return queue_copy(stream->lane, direction, sheet, host);
     pageable_.push_back({static_cast<std::size_t>(stream - streams_.data()), direction, sheet, host});
     return 0;
+}
+
+bool Copies::queue_by_kernel(Direction direction, const Segment& segment, const void* address, Places& places,
+                             std::byte* host, device::Result& result) {
+    const Elements elements{segment.layout, segment.count,
+                            reinterpret_cast<std::uintptr_t>(address) + static_cast<std::uintptr_t>(segment.offset)};
+    Place place;
+    if (!suits_kernel(elements, places, place))
+        return false;
+    result = 0;
+    Stream* stream = stream_of(place, result);
+    if (stream != nullptr && !stream->lane.has_kernels())
+        return false;
+    if (stream == nullptr)
+        return true;
+    use(*stream);
+    const std::size_t bytes = segment.count * segment.layout->size;
+    bytes_ += bytes;
+    result = queue_kernel(stream->lane, direction, elements, 0, bytes, host);
+    return true;
 }
 
 device::Result Copies::await_program(const Place& place) {

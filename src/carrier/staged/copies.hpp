@@ -41,6 +41,11 @@ class Copies {
     // Data that is in host memory on the program's side too is copied at once, pageable memory when all else is done.
     device::Result queue(Direction direction, const Sheet& sheet, const Place& place, const HostSide& host);
 
+    // All of a segment in one place, whose data is packed in page-locked memory, by a kernel; false where there is none
+    // for it, and nothing has been queued.
+    bool queue_by_kernel(Direction direction, const Segment& segment, const void* address, Places& places,
+                         std::byte* host, device::Result& result);
+
     // Nothing to copy here yet: what the program has queued is part of what is waited for.
     device::Result await_program(const Place& place);
 

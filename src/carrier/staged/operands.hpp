@@ -1,5 +1,5 @@
 // What a call reads and writes on this rank: its operands' shapes, roots, peers and MPI_IN_PLACE worked out into runs
-// of elements. Used by carrier/staged/ alone.
+// of elements. Used by carrier/staged/ and by carrier/nccl/packing.cpp.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "carrier/staged/kernel_pack.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::carrier::staged {
@@ -16,6 +17,10 @@ device::Result without_exceptions(auto&& work) {
     } catch (const std::bad_alloc&) {
         return kNoHostMemory;
     }
+}
+
+Elements elements_of(const p2p::Payload& payload) {
+    return {payload.layout.get(), payload.count, reinterpret_cast<std::uintptr_t>(payload.address)};
 }
 
 }  // namespace
@@ -77,9 +82,23 @@ device::Result Packer::stream_of(const Place& place, Stream*& stream) {
 
 device::Result Packer::find_devices() {
     return without_exceptions([&] {
+        Place place;
+        if (suits_kernel(elements_of(payload_), places_, place)) {
+            Stream* stream = nullptr;
+            kernel_place_ = place;
+            return stream_of(place, stream);
+        }
         Finder finder(*this);
         return walk({{&parts_.cut(0, bytes_), 0, 1, 0}}, payload_.address, places_, finder);
     });
+}
+
+// The GPU can reach page-locked memory alone.
+bool Packer::kernel_takes(const std::byte* host, std::size_t n, Stream*& stream) {
+    if (!kernel_place_.has_value() || stream_of(*kernel_place_, stream) != 0 || !stream->lane.has_kernels())
+        return false;
+    const device::Location location = device::locate(host);
+    return location.kind == device::Kind::kPinned && reinterpret_cast<std::uintptr_t>(host) + n <= location.end;
 }
 
 device::Result Packer::prepare(bool& ready) {
@@ -99,6 +118,10 @@ device::Result Packer::prepare(bool& ready) {
 
 device::Result Packer::start(Direction direction, std::size_t from, std::size_t n, std::byte* host) {
     const device::Result result = without_exceptions([&] {
+        if (Stream* stream = nullptr; kernel_takes(host, n, stream)) {
+            stream->busy = true;
+            return queue_kernel(stream->lane, direction, elements_of(payload_), from, n, host);
+        }
         Copier copier(*this, direction, host);
         return walk({{&parts_.cut(from, n), 0, 1, 0}}, payload_.address, places_, copier);
     });

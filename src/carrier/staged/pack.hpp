@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ class Packer {
     };
 
     device::Result find_devices();
+    bool kernel_takes(const std::byte* host, std::size_t n, Stream*& stream);
     device::Result stream_of(const Place& place, Stream*& stream);
     device::Result record();
 
@@ -52,6 +54,7 @@ class Packer {
     Places places_;
     std::vector<Stream> streams_;  // one for each context in which there is data
     bool found_ = false;
+    std::optional<Place> kernel_place_;  // all of the data, where kernels pack it
 };
 
 }  // namespace swy::carrier::staged

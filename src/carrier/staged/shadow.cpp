@@ -6,6 +6,7 @@
 #include <climits>
 #include <utility>
 
+#include "datatype/plan.hpp"
 #include "real.hpp"
 #include "settings/settings.hpp"
 
@@ -136,10 +137,16 @@ Shadow::~Shadow() {
 }
 
 std::string Shadow::prepare() {
-    // As the program has it where that is not much more than the data; packed where gaps prevail and the call allows
-    // it.
-    const bool spread = survey_.high - survey_.low > 2 * survey_.bytes;
-    return spread && data_.substitutable && make_types() ? prepare_packed() : prepare_span();
+    return data_.substitutable && better_packed() && make_types() ? prepare_packed() : prepare_span();
+}
+
+// As the program has it where that is not much more than the data; packed where gaps prevail, or a kernel packs.
+bool Shadow::better_packed() const {
+    if (survey_.high - survey_.low > 2 * survey_.bytes)
+        return true;
+    const auto suits = [](const Segment& segment) { return datatype::suits_kernel(*segment.layout, segment.count); };
+    return device::kernels_built() && (std::any_of(data_.reads.begin(), data_.reads.end(), suits) ||
+                                       std::any_of(data_.writes.begin(), data_.writes.end(), suits));
 }
 
 // The types, and the displacements where there are some, of the packed form. False where an int cannot hold one.
@@ -215,9 +222,23 @@ HostSide Shadow::host_side(const Segment& segment, const Sheet& sheet) const {
     return {packed_ + segment.packed + sheet.packed, static_cast<MPI_Aint>(sheet.packed_stride), memory_.pageable()};
 }
 
+device::Result Shadow::copy(Places& places, Copies& copies, Direction direction,
+                            const std::vector<Segment>& all) const {
+    Copier copier(*this, copies, direction);
+    if (packed_ == nullptr || memory_.pageable())
+        return walk(all, operand_.address, places, copier);
+    for (const Segment& segment : all) {
+        device::Result result = 0;
+        if (!copies.queue_by_kernel(direction, segment, operand_.address, places, packed_ + segment.packed, result))
+            result = walk({segment}, operand_.address, places, copier);
+        if (result != 0)
+            return result;
+    }
+    return 0;
+}
+
 device::Result Shadow::copy_in(Places& places, Copies& copies) const {
-    Copier copier(*this, copies, Direction::kToHost);
-    return walk(data_.reads, operand_.address, places, copier);
+    return copy(places, copies, Direction::kToHost, data_.reads);
 }
 
 device::Result Shadow::await_program(Places& places, Copies& copies) const {
@@ -226,8 +247,7 @@ device::Result Shadow::await_program(Places& places, Copies& copies) const {
 }
 
 device::Result Shadow::copy_out(Places& places, Copies& copies) const {
-    Copier copier(*this, copies, Direction::kToDevice);
-    return walk(data_.writes, operand_.address, places, copier);
+    return copy(places, copies, Direction::kToDevice, data_.writes);
 }
 
 }  // namespace swy::carrier::staged

@@ -62,6 +62,8 @@ class Shadow {
     HostSide host_side(const Segment& segment, const Sheet& sheet) const;
 
   private:
+    device::Result copy(Places& places, Copies& copies, Direction direction, const std::vector<Segment>& all) const;
+    bool better_packed() const;
     bool make_types();
     std::string prepare_packed();
     std::string prepare_span();

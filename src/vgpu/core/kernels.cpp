@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include "vgpu/core/built_in.hpp"
 #include "vgpu/core/settings.hpp"
 
 namespace vgpu {
@@ -50,6 +51,9 @@ Twin find_twin(const std::string& kernel) {
             twin.sizes.push_back(*size);
         return twin;
     }
+    for (const BuiltIn& own : built_in_twins())
+        if (kernel == own.name)
+            return {own.run, true, {own.parameter}};
     return twin;
 }
 

@@ -18,7 +18,7 @@ Reducer::Reducer(const Reduction& reduction, int ranks, int self, const std::byt
 
 std::size_t Reducer::take(int source, std::span<const std::byte> bytes) {
     std::size_t taken = 0;
-    while (!done() && turn_ == source) {
+    while (!done() && rank_in_turn() == source) {
         const std::size_t piece = std::min(kPiece, count_ - finished_);
         const std::size_t count = std::min(piece - taken_, (bytes.size() - taken) / reduction_.element);
         if (count == 0)
@@ -40,7 +40,7 @@ void Reducer::add(const std::byte* elements, std::size_t count) {
 void Reducer::advance() {
     while (!done()) {
         const std::size_t piece = std::min(kPiece, count_ - finished_);
-        if (turn_ == self_ && taken_ == 0)
+        if (rank_in_turn() == self_ && taken_ == 0)
             add(own_ + finished_ * reduction_.element, piece);
         if (taken_ < piece)
             return;

@@ -1,4 +1,5 @@
-// Combines one block of elements from all ranks, a piece at a time and in rank order, as their bytes arrive.
+// Combines one block of elements from all ranks, a piece at a time, as their bytes arrive: in the order of a ring that
+// begins behind this rank, as NCCL's does, so that programs which rely on the order of the ranks are found out.
 // Filled by links, owned by the step of an operation.
 #pragma once
 
@@ -25,6 +26,7 @@ class Reducer {
     bool done() const { return finished_ == count_; }
 
   private:
+    int rank_in_turn() const { return (self_ + 1 + turn_) % ranks_; }
     void advance();
     void add(const std::byte* elements, std::size_t count);
 
@@ -37,8 +39,8 @@ class Reducer {
     std::size_t count_;
     std::size_t finished_ = 0;  // elements
     std::size_t ready_ = 0;     // the same in bytes
-    int turn_ = 0;
-    std::size_t taken_ = 0;  // elements of this piece that the rank whose turn it is has given
+    int turn_ = 0;              // ranks that have given this piece
+    std::size_t taken_ = 0;     // elements of this piece that the rank in turn has given
     std::vector<std::uint64_t> accumulator_;
 };
 

@@ -1,5 +1,5 @@
 // Parts of packed messages against the standard's type maps, written out byte by byte, and against MPI_Pack, in memory
-// of every kind.
+// of every kind, by copies and by kernels.
 #include "carrier/staged/pack.hpp"
 
 #include <gtest/gtest.h>
@@ -165,6 +165,20 @@ class Memory {
     std::size_t bytes_;
 };
 
+// Page-locked host memory, which kernels pack into.
+class Locked {
+  public:
+    explicit Locked(std::size_t bytes) {
+        void* address = nullptr;
+        EXPECT_EQ(cu(cuMemHostAlloc)(&address, bytes, CU_MEMHOSTALLOC_PORTABLE), CUDA_SUCCESS);
+        data = static_cast<std::byte*>(address);
+    }
+    ~Locked() { cu(cuMemFreeHost)(data); }
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+    std::byte* data = nullptr;
+};
+
 swy::p2p::Payload payload_at(void* address, int count, MPI_Datatype type) {
     swy::Operand operand;
     operand.address = address;
@@ -200,14 +214,26 @@ class Packing : public testing::Test {
             MUST(cu(cuDevicePrimaryCtxRelease)(device));
     }
 
-    // All of the payload in parts of random sizes.
-    static void run(Direction direction, const swy::p2p::Payload& payload, std::vector<std::byte>& packed,
+    // All of the payload in parts of random sizes: in page-locked memory with any alignment, where kernels may pack, or
+    // in pageable memory, where only copies may.
+    static void run(Direction direction, const swy::p2p::Payload& payload, std::vector<std::byte>& packed, bool locked,
                     model::Maker& maker) {
-        Packer packer(payload, packed.size());
+        if (!locked)
+            return run_at(direction, payload, packed.data(), packed.size(), maker);
+        const Locked pages(packed.size() + 16);
+        std::byte* const host = pages.data + maker.below(16);
+        std::copy(packed.begin(), packed.end(), host);
+        run_at(direction, payload, host, packed.size(), maker);
+        std::copy_n(host, packed.size(), packed.begin());
+    }
+
+    static void run_at(Direction direction, const swy::p2p::Payload& payload, std::byte* packed, std::size_t bytes,
+                       model::Maker& maker) {
+        Packer packer(payload, bytes);
         poll([&](bool& ready) { return packer.prepare(ready); });
-        for (std::size_t from = 0; from < packed.size();) {
-            const std::size_t n = 1 + static_cast<std::size_t>(maker.below(static_cast<int>(packed.size() - from)));
-            ASSERT_EQ(packer.start(direction, from, n, packed.data() + from), 0);
+        for (std::size_t from = 0; from < bytes;) {
+            const std::size_t n = 1 + static_cast<std::size_t>(maker.below(static_cast<int>(bytes - from)));
+            ASSERT_EQ(packer.start(direction, from, n, packed + from), 0);
             poll([&](bool& done) { return packer.query(done); });
             from += n;
         }
@@ -265,12 +291,14 @@ TEST_F(Packing, In_parts_is_what_MPI_Pack_makes_of_the_whole) {
             const auto payload = payload_at(memory.data - random.low, random.count, random.type.handle);
             EXPECT_EQ(payload.device, kind != Kind::kHost && !random.where.empty());
             ASSERT_EQ(payload.bytes, random.where.size());
-            std::vector<std::byte> packed(payload.bytes);
-            run(Direction::kToHost, payload, packed, random.maker);
-            for (std::size_t i = 0; i < packed.size(); ++i)
-                ASSERT_EQ(packed[i], content[random.index(i)]) << "byte " << i;
-            if (kPackIsReliable) {
-                EXPECT_EQ(packed, packed_by_mpi(random, content));
+            for (bool locked : {false, true}) {
+                std::vector<std::byte> packed(payload.bytes);
+                run(Direction::kToHost, payload, packed, locked, random.maker);
+                for (std::size_t i = 0; i < packed.size(); ++i)
+                    ASSERT_EQ(packed[i], content[random.index(i)]) << "byte " << i;
+                if (kPackIsReliable) {
+                    EXPECT_EQ(packed, packed_by_mpi(random, content));
+                }
             }
         }
     }
@@ -282,52 +310,73 @@ TEST_F(Packing, To_the_program_s_memory_changes_the_data_and_nothing_else) {
         Case random(seed);
         if (random.overlapping())  // may not be received into
             continue;
-        std::vector<std::byte> packed = pattern(random.where.size(), seed), expected = pattern(random.span, seed + 1);
-        for (Kind kind : {Kind::kHost, Kind::kDevice, Kind::kManaged}) {
-            Memory memory(kind, random.span);
-            memory.write(pattern(random.span, seed + 1));
-            run(Direction::kToDevice, payload_at(memory.data - random.low, random.count, random.type.handle), packed,
-                random.maker);
-            for (std::size_t i = 0; i < packed.size(); ++i)
-                expected[random.index(i)] = packed[i];
-            ASSERT_EQ(memory.read(), expected);
-        }
+        std::vector<std::byte> packed = pattern(random.where.size(), seed);
+        std::vector<std::byte> expected = pattern(random.span, seed + 1);
+        for (std::size_t i = 0; i < packed.size(); ++i)
+            expected[random.index(i)] = packed[i];
+        for (Kind kind : {Kind::kHost, Kind::kDevice, Kind::kManaged})
+            for (bool locked : {false, true}) {
+                Memory memory(kind, random.span);
+                memory.write(pattern(random.span, seed + 1));
+                run(Direction::kToDevice, payload_at(memory.data - random.low, random.count, random.type.handle),
+                    packed, locked, random.maker);
+                ASSERT_EQ(memory.read(), expected);
+            }
     }
 }
 
-// Under MPI_BOTTOM one message may have data in host memory and on two devices (MPI 4.0 section 5.1.12).
+// Under MPI_BOTTOM one message may have data in host memory and on two devices (MPI 4.0 section 5.1.12), in one run or
+// in rows short enough for kernels, which may not follow from one memory into another.
 TEST_F(Packing, Takes_pieces_on_the_host_and_on_two_devices_together) {
-    constexpr int kBytes = 3000;
-    Memory host(Kind::kHost, kBytes), first(Kind::kDevice, kBytes);
-    MUST(cu(cuCtxSetCurrent)(contexts_[1]));
-    Memory second(Kind::kDevice, kBytes);
-    MUST(cu(cuCtxSetCurrent)(contexts_[0]));
-    Memory* const all[] = {&second, &host, &first};
-    MPI_Aint at[3];
-    const int lengths[] = {kBytes, kBytes, kBytes};
-    for (int i = 0; i < 3; ++i) {
-        all[i]->write(pattern(kBytes, static_cast<unsigned>(i)));
-        at[i] = reinterpret_cast<MPI_Aint>(all[i]->data);
-    }
-    MPI_Datatype type;
-    MPI_Type_create_hindexed(3, lengths, at, MPI_BYTE, &type);
-    MPI_Type_commit(&type);
-    const auto payload = payload_at(MPI_BOTTOM, 1, type);
-    EXPECT_TRUE(payload.device);
-    EXPECT_FALSE(payload.contiguous);
-    EXPECT_EQ(payload.where.context, contexts_[1]);
-    EXPECT_EQ(payload.where.ordinal, 1);
-    model::Maker maker(1);
-    std::vector<std::byte> packed(payload.bytes);
-    run(Direction::kToHost, payload, packed, maker);
-    for (std::size_t i = 0; i < packed.size(); ++i)
-        ASSERT_EQ(packed[i], value_at(i % kBytes, static_cast<unsigned>(i / kBytes))) << i;
-    std::vector<std::byte> other = pattern(payload.bytes, 9);
-    run(Direction::kToDevice, payload, other, maker);
-    for (std::size_t i = 0; i < 3; ++i)
-        EXPECT_TRUE(std::equal(other.begin() + static_cast<std::ptrdiff_t>(i * kBytes),
-                               other.begin() + static_cast<std::ptrdiff_t>((i + 1) * kBytes), all[i]->read().begin()));
-    MPI_Type_free(&type);
+    constexpr int kRows = 750, kWidth = 4, kBytes = kRows * kWidth;
+    for (const int stride : {kWidth, 3 * kWidth})
+        for (const bool locked : {false, true}) {
+            const std::size_t span = static_cast<std::size_t>(kRows) * static_cast<std::size_t>(stride);
+            Memory host(Kind::kHost, span), first(Kind::kDevice, span);
+            MUST(cu(cuCtxSetCurrent)(contexts_[1]));
+            Memory second(Kind::kDevice, span);
+            MUST(cu(cuCtxSetCurrent)(contexts_[0]));
+            Memory* const all[] = {&second, &host, &first};
+            MPI_Aint at[3];
+            const int lengths[] = {1, 1, 1};
+            for (int i = 0; i < 3; ++i) {
+                all[i]->write(pattern(span, static_cast<unsigned>(i)));
+                at[i] = reinterpret_cast<MPI_Aint>(all[i]->data);
+            }
+            MPI_Datatype rows, type;
+            MPI_Type_create_hvector(kRows, kWidth, stride, MPI_BYTE, &rows);
+            MPI_Type_create_hindexed(3, lengths, at, rows, &type);
+            MPI_Type_commit(&type);
+            const auto payload = payload_at(MPI_BOTTOM, 1, type);
+            EXPECT_TRUE(payload.device);
+            EXPECT_FALSE(payload.contiguous);
+            EXPECT_EQ(payload.where.context, contexts_[1]);
+            EXPECT_EQ(payload.where.ordinal, 1);
+            const auto place = [stride](std::size_t i) {
+                return i % kBytes / kWidth * static_cast<std::size_t>(stride) + i % kWidth;
+            };
+            model::Maker maker(1);
+            std::vector<std::byte> packed(payload.bytes);
+            run(Direction::kToHost, payload, packed, locked, maker);
+            for (std::size_t i = 0; i < packed.size(); ++i)
+                ASSERT_EQ(packed[i], value_at(place(i), static_cast<unsigned>(i / kBytes))) << i;
+            std::vector<std::byte> other = pattern(payload.bytes, 9);
+            run(Direction::kToDevice, payload, other, locked, maker);
+            for (std::size_t m = 0; m < 3; ++m) {
+                std::vector<std::byte> expected = pattern(span, static_cast<unsigned>(m));
+                for (std::size_t i = 0; i < kBytes; ++i)
+                    expected[place(i)] = other[m * kBytes + i];
+                ASSERT_EQ(all[m]->read(), expected);
+            }
+            MPI_Type_free(&type);
+            MPI_Type_free(&rows);
+        }
+}
+
+TEST_F(Packing, Is_by_kernels_wherever_there_are_some) {
+    swy::device::Lane lane;
+    ASSERT_EQ(swy::device::Lane::acquire(contexts_[0], lane), 0);
+    EXPECT_EQ(lane.has_kernels(), swy::device::kernels_built());
 }
 
 void finish(swy::p2p::Transfer& transfer) {

@@ -1,0 +1,124 @@
+// Is a program one that Switchyard can serve: which libraries would it be started with, and in which order?
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "cli/checks.hpp"
+#include "cli/launch.hpp"
+
+namespace swy::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kName = "program";
+constexpr std::string_view kOurMpi = "libmpi.so.40";  // Open MPI's since 4.0
+constexpr const char* kCompile = "Compile and link it with Open MPI's mpicc (or swycc).";
+
+struct Needed {
+    std::string name, file;  // file: "" where it was not found
+};
+
+// What the dynamic linker would load, in its order. Empty for what is no dynamic program.
+std::vector<Needed> needed_by(const std::string& program) {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(
+        popen(("LD_PRELOAD= ldd " + shell_quoted(program) + " 2>/dev/null").c_str(), "r"), pclose);
+    std::vector<Needed> all;
+    std::array<char, 4096> line{};
+    while (pipe && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) {
+        std::istringstream words(line.data());
+        Needed one;
+        std::string arrow;
+        words >> one.name >> arrow >> one.file;
+        if (arrow != "=>" || one.file == "not")  // "libx.so => not found"
+            one.file = arrow == "=>" ? "" : one.name;
+        all.push_back(one);
+    }
+    return all;
+}
+
+const Needed* find(const std::vector<Needed>& all, std::string_view start) {
+    const auto at = std::find_if(all.begin(), all.end(), [&](const Needed& one) {
+        return fs::path(one.name).filename().string().starts_with(start);
+    });
+    return at == all.end() ? nullptr : &*at;
+}
+
+bool is_script(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::array<char, 2> start{};
+    return file.read(start.data(), 2) && start[0] == '#' && start[1] == '!';
+}
+
+Check problem(const std::string& seen, const std::string& remedy) {
+    return {kName, Health::kProblem, seen, remedy};
+}
+
+Check look_at_order(const Patient& patient, const std::string& program, const Needed& mpi, const Needed* shim) {
+    if (shim == nullptr)
+        return {kName, Health::kGood, fmt::format("{} is linked with {}", program, mpi.file), ""};
+    std::error_code ignored;
+    const std::string& ours = patient.found.switchyard.file;
+    if (shim->file.empty())
+        return problem(fmt::format("{} is linked with {}, which is not found", program, shim->name),
+                       "Add its folder to LD_LIBRARY_PATH, or link the program again with swycc.");
+    if (!fs::equivalent(shim->file, ours, ignored))
+        return problem(
+            fmt::format("{} is linked with {}, another Switchyard than this command's, {}", program, shim->file, ours),
+            "Link it again with the swycc that belongs to this command, or use that Switchyard's command.");
+    if (shim > &mpi)
+        return problem(fmt::format("{} has libmpi before libswitchyard: its calls go past Switchyard", program),
+                       "Link with swycc, or put `-Wl,--no-as-needed -lswitchyard` before -lmpi.");
+    return {kName, Health::kGood, fmt::format("{} is linked with {} before {}", program, shim->file, mpi.file), ""};
+}
+
+Check look_at_libraries(const Patient& patient, const std::string& program, const std::vector<Needed>& all) {
+    std::error_code ignored;
+    for (const char* other : {"libmpich", "libmpi_intel", "libmpifort.so.12", "libmpi.so.12"})
+        if (const Needed* mpich = find(all, other))
+            return problem(fmt::format("{} is linked with {}, MPICH's or one of its kin: Switchyard works with Open "
+                                       "MPI",
+                                       program, mpich->file.empty() ? mpich->name : mpich->file),
+                           kCompile);
+    const Needed* mpi = find(all, "libmpi.so");
+    if (mpi == nullptr)
+        return {kName, Health::kNote, fmt::format("{} is linked with no MPI", program),
+                "If it loads one later (as Python does) all is well; else it makes no MPI calls."};
+    if (mpi->file.empty())
+        return problem(fmt::format("{} needs {}, which is not found", program, mpi->name),
+                       "Add the folder of that library to LD_LIBRARY_PATH.");
+    if (mpi->name != kOurMpi)
+        return problem(
+            fmt::format("{} is linked with {}: Switchyard works with Open MPI's {}", program, mpi->file, kOurMpi),
+            kCompile);
+    if (!patient.found.mpi.file.empty() && !fs::equivalent(mpi->file, patient.found.mpi.file, ignored))
+        return problem(fmt::format("{} is linked with {}, libswitchyard with {}: two Open MPIs", program, mpi->file,
+                                   patient.found.mpi.file),
+                       "Use one for both: LD_LIBRARY_PATH decides, and configure's MPICC when Switchyard is built.");
+    return look_at_order(patient, program, *mpi, find(all, "libswitchyard.so"));
+}
+
+}  // namespace
+
+Check check_program(const Patient& patient) {
+    fs::path path;
+    if (find_program(patient.program, path) == Found::kNo)
+        return problem(patient.program + " is not there", "For one in this folder: ./" + patient.program);
+    if (is_script(path))
+        return {kName, Health::kNote, path.string() + " is a script",
+                "Its interpreter loads MPI when it is needed; this check is for programs."};
+    const std::vector<Needed> all = needed_by(path.string());
+    if (all.empty())
+        return problem(path.string() + " is no program of shared libraries: LD_PRELOAD has no effect on it",
+                       "Link it dynamically (without -static), or with swycc.");
+    return look_at_libraries(patient, path.string(), all);
+}
+
+}  // namespace swy::cli

@@ -1,0 +1,168 @@
+// The timelines of the page: each is drawn on a canvas from the arrays that stand in the page as JSON.
+"use strict";
+
+const kLabels = 190, kRow = 14, kGap = 8, kAxis = 22, kFewest = 0.05; // pixels; microseconds across the whole width
+const colours = getComputedStyle(document.documentElement);
+const colour = (name) => colours.getPropertyValue("--" + name).trim();
+const hint = document.getElementById("hint");
+
+function timeText(microseconds) {
+  const size = Math.abs(microseconds);
+  if (size < 1000) return microseconds.toFixed(1) + " us";
+  if (size < 1e6) return (microseconds / 1000).toFixed(3) + " ms";
+  return (microseconds / 1e6).toFixed(4) + " s";
+}
+
+function sizeText(bytes) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  for (; bytes >= 1024 && unit + 1 < units.length; ++unit) bytes /= 1024;
+  return (unit === 0 ? bytes : bytes.toFixed(1)) + " " + units[unit];
+}
+
+// A round distance between marks of which about ten fit.
+function markDistance(span) {
+  const power = Math.pow(10, Math.floor(Math.log10(span / 10)));
+  return [1, 2, 5, 10].map((x) => x * power).find((x) => x * 10 >= span);
+}
+
+class Timeline {
+  constructor(data, place) {
+    this.data = data;
+    this.canvas = place.appendChild(document.createElement("canvas"));
+    this.rows = [];
+    for (const rank of data.ranks) {
+      this.rows.push({ title: rank.name, heading: true });
+      for (const track of rank.tracks)
+        for (let row = 0; row < track.rows; ++row)
+          this.rows.push({ title: row === 0 ? track.name : "", rank: rank.name, events: track.events.filter((e) => e[2] === row) });
+    }
+    this.begin = data.begin;
+    this.span = Math.max(data.end - data.begin, kFewest);
+    this.events = this.rows.reduce((sum, row) => sum + (row.events ? row.events.length : 0), 0);
+    this.listen();
+    this.draw();
+  }
+
+  width() { return this.canvas.clientWidth - kLabels; }
+  x(time) { return kLabels + ((time - this.begin) / this.span) * this.width(); }
+  time(x) { return this.begin + ((x - kLabels) / this.width()) * this.span; }
+
+  listen() {
+    const canvas = this.canvas;
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.zoom(this.time(event.offsetX), Math.exp(event.deltaY / 400));
+    }, { passive: false });
+    canvas.addEventListener("pointerdown", (event) => {
+      this.held = event.offsetX;
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointerup", () => { this.held = undefined; });
+    canvas.addEventListener("pointermove", (event) => {
+      if (this.held !== undefined) {
+        this.begin -= ((event.offsetX - this.held) / this.width()) * this.span;
+        this.held = event.offsetX;
+        this.draw();
+      }
+      this.tell(event);
+    });
+    canvas.addEventListener("pointerleave", () => { hint.style.display = "none"; });
+    canvas.addEventListener("dblclick", () => {
+      this.begin = this.data.begin;
+      this.span = Math.max(this.data.end - this.data.begin, kFewest);
+      this.draw();
+    });
+    window.addEventListener("resize", () => this.draw());
+  }
+
+  zoom(centre, factor) {
+    const span = Math.min(Math.max(this.span * factor, kFewest), 4 * Math.max(this.data.end - this.data.begin, kFewest));
+    this.begin = centre - (centre - this.begin) * (span / this.span);
+    this.span = span;
+    this.draw();
+  }
+
+  // The events that begin before this time, by halving: they are sorted and do not overlap within a row.
+  countBefore(events, time) {
+    let low = 0, high = events.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (events[middle][0] <= time) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  tell(pointer) {
+    const row = this.rows[Math.floor((pointer.offsetY - kAxis) / (kRow + 2))];
+    const time = this.time(pointer.offsetX);
+    const event = row && row.events && pointer.offsetX > kLabels ? row.events[this.countBefore(row.events, time) - 1] : undefined;
+    const slack = this.span / this.width();
+    if (!event || event[0] + event[1] + slack < time) {
+      hint.style.display = "none";
+      return;
+    }
+    const what = this.data.kinds[event[3]];
+    const lines = [what.name, `${timeText(event[1])} from ${timeText(event[0])}`, row.rank];
+    if (what.carrier) lines.push(`carrier ${what.carrier}` + (what.reason && what.reason !== "none" ? `: ${this.data.reasons[what.reason] || what.reason}` : ""));
+    if (event[4]) lines.push(sizeText(event[4]));
+    hint.textContent = lines.join("\n");
+    hint.style.display = "block";
+    hint.style.left = Math.min(pointer.clientX + 14, window.innerWidth - hint.offsetWidth - 8) + "px";
+    hint.style.top = pointer.clientY + 14 + "px";
+  }
+
+  draw() {
+    const height = kAxis + this.rows.length * (kRow + 2) + kGap, scale = window.devicePixelRatio || 1;
+    this.canvas.style.height = height + "px";
+    this.canvas.width = this.canvas.clientWidth * scale;
+    this.canvas.height = height * scale;
+    const context = this.canvas.getContext("2d");
+    context.scale(scale, scale);
+    context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+    context.textBaseline = "middle";
+    this.drawAxis(context, height);
+    this.rows.forEach((row, i) => this.drawRow(context, row, kAxis + i * (kRow + 2)));
+  }
+
+  drawAxis(context, height) {
+    const distance = markDistance(this.span);
+    context.strokeStyle = colour("line");
+    context.fillStyle = colour("soft");
+    for (let mark = Math.ceil(this.begin / distance) * distance; mark < this.begin + this.span; mark += distance) {
+      const x = Math.round(this.x(mark)) + 0.5;
+      context.beginPath();
+      context.moveTo(x, kAxis - 6);
+      context.lineTo(x, height);
+      context.stroke();
+      context.fillText(timeText(mark), x + 3, kAxis / 2);
+    }
+  }
+
+  drawRow(context, row, top) {
+    context.fillStyle = colour(row.heading ? "text" : "soft");
+    context.fillText(row.title, row.heading ? 8 : 20, top + kRow / 2, kLabels - 24);
+    if (!row.events) return;
+    const last = this.countBefore(row.events, this.begin + this.span);
+    let drawnTo = -1; // what is narrower than a pixel is drawn once
+    for (let i = Math.max(this.countBefore(row.events, this.begin) - 1, 0); i < last; ++i) {
+      const event = row.events[i], what = this.data.kinds[event[3]];
+      const left = Math.max(this.x(event[0]), kLabels), right = Math.min(this.x(event[0] + event[1]), kLabels + this.width());
+      if (right < kLabels || Math.max(right, left + 1) <= drawnTo) continue;
+      context.fillStyle = colour(what.colour);
+      context.fillRect(left, top, Math.max(right - left, 1), kRow);
+      drawnTo = Math.max(right, left + 1);
+      if (right - left < 40) continue;
+      context.fillStyle = what.colour === "part" || what.colour === "copy" ? "#1b1f24" : "#ffffff";
+      context.fillText(what.name, left + 4, top + kRow / 2, right - left - 6);
+    }
+  }
+}
+
+window.addEventListener("error", (event) => { document.documentElement.dataset.error = event.message; });
+for (const place of document.querySelectorAll(".timeline")) {
+  const timeline = new Timeline(JSON.parse(document.getElementById(place.dataset.of).textContent), place);
+  place.dataset.events = timeline.events;
+}
+document.documentElement.dataset.ready = "yes";

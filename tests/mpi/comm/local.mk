@@ -1,0 +1,15 @@
+# Communicators: every way in which MPI makes one, what they cost, and how they end.
+comm_tests = tests/mpi/comm/counted.test tests/mpi/comm/ends.test tests/mpi/comm/failing.test tests/mpi/comm/made.test
+TESTS += $(comm_tests) tests/mpi/comm/dynamic
+EXTRA_DIST += $(comm_tests) tests/mpi/comm/report.py
+check_PROGRAMS += tests/mpi/comm/counted tests/mpi/comm/dynamic tests/mpi/comm/ends tests/mpi/comm/failing tests/mpi/comm/made
+tests_mpi_comm_counted_SOURCES = tests/mpi/comm/counted.cpp tests/mpi/comm/use.hpp tests/mpi/gpu.hpp
+tests_mpi_comm_counted_LDADD = $(MPI_TEST_LIBS)
+tests_mpi_comm_dynamic_SOURCES = tests/mpi/comm/dynamic.cpp tests/mpi/comm/use.hpp tests/mpi/gpu.hpp
+tests_mpi_comm_dynamic_LDADD = $(MPI_TEST_LIBS)
+tests_mpi_comm_ends_SOURCES = tests/mpi/comm/ends.cpp tests/mpi/comm/use.hpp tests/mpi/gpu.hpp
+tests_mpi_comm_ends_LDADD = $(MPI_TEST_LIBS)
+tests_mpi_comm_failing_SOURCES = tests/mpi/comm/failing.cpp tests/mpi/gpu.hpp
+tests_mpi_comm_failing_LDADD = $(MPI_TEST_LIBS)
+tests_mpi_comm_made_SOURCES = tests/mpi/comm/made.cpp tests/mpi/comm/use.hpp tests/mpi/gpu.hpp
+tests_mpi_comm_made_LDADD = $(MPI_TEST_LIBS)
