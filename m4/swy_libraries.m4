@@ -12,6 +12,19 @@ AC_DEFUN([SWY_CXX_HEADER],[
   AS_IF([test $swy_have = yes],[SWY_FOUND([$2],[yes])],[SWY_MISSING([$2 (<$1>)],[$3])])
 ])
 
+# FMT_CPPFLAGS: empty where fmt's compiled part can be one of our files (src/error/formatting.cpp), else its headers alone.
+AC_DEFUN([SWY_FMT],[
+  AC_MSG_CHECKING([whether fmt's compiled part can be built in])
+  swy_save_CPPFLAGS=$CPPFLAGS
+  CPPFLAGS="$CPPFLAGS -I$srcdir/src"
+  AC_LINK_IFELSE([AC_LANG_PROGRAM([#include "error/formatting.cpp"],
+      [return static_cast<int>(fmt::format("{} {:.3} {:L}", 1, 2.5, 1000).size());])],
+    [AC_MSG_RESULT([yes]); FMT_CPPFLAGS=],
+    [AC_MSG_RESULT([no]); FMT_CPPFLAGS=-DFMT_HEADER_ONLY=1])
+  CPPFLAGS=$swy_save_CPPFLAGS
+  AC_SUBST([FMT_CPPFLAGS])
+])
+
 AC_DEFUN([SWY_HEADER_ONLY],[
   AC_LANG_PUSH([C++])
   swy_save_CXXFLAGS=$CXXFLAGS
@@ -19,6 +32,7 @@ AC_DEFUN([SWY_HEADER_ONLY],[
   SWY_CXX_HEADER([nlohmann/json.hpp],[nlohmann-json],[nlohmann-json3-dev])
   SWY_CXX_HEADER([CLI/CLI.hpp],[CLI11],[libcli11-dev])
   SWY_CXX_HEADER([fmt/format.h],[fmt],[libfmt-dev])
+  SWY_FMT
   CXXFLAGS=$swy_save_CXXFLAGS
   AC_LANG_POP
 ])

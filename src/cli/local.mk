@@ -25,13 +25,13 @@ switchyard_SOURCES = \
     src/report/compare.cpp src/report/read.cpp $(swy_report_sources) $(swy_page_sources) $(swy_trace_sources) \
     src/route/reason.cpp src/route/reason.hpp \
     src/topology/version.cpp src/topology/version.hpp \
-    $(swy_settings_sources) $(swy_device_sources) $(swy_topology_sources)
+    $(swy_formatting_sources) $(swy_settings_sources) $(swy_device_sources) $(swy_topology_sources)
 switchyard_LDADD = $(HWLOC_LIBS) -ldl
 
 # What the doctor starts under mpirun: a program of MPI like those of users. Nobody starts it by hand.
 doctordir = $(libdir)/switchyard
 doctor_PROGRAMS = switchyard-exchange
-switchyard_exchange_SOURCES = src/cli/exchange_rank.cpp
+switchyard_exchange_SOURCES = src/cli/exchange_rank.cpp $(swy_formatting_sources)
 switchyard_exchange_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 switchyard_exchange_LDADD = $(MPI_LIBS) -ldl
 
