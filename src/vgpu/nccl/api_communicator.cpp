@@ -84,8 +84,14 @@ ncclResult_t child_of(const char* function, const CommunicatorPtr& parent, ncclC
     child = make(1, 0, parent->device, config);
     parent->adopt(child);
     child->log(function, "launch");
-    *out = child->handle();
+    *out = nullptr;
     return ncclSuccess;
+}
+
+// As NCCL has it: the program gets the handle of a child when that is made, and asks the parent whether it is.
+ncclResult_t hand_out(const CommunicatorPtr& child, ncclComm_t* out, const char* function) {
+    __atomic_store_n(out, child->handle(), __ATOMIC_RELEASE);
+    return made_known(*child, function);
 }
 
 // A revoked communicator may be split and shrunk, one with an error only shrunk after it has been stopped.
@@ -104,11 +110,11 @@ ncclResult_t start_split(const CommunicatorPtr& parent, int color, int key, nccl
     if (color != NCCL_SPLIT_NOCOLOR)
         if (const ncclResult_t result = child_of("ncclCommSplit", parent, out, given, child); result != ncclSuccess)
             return result;
-    const auto work = [parent, child, color, key, hang, number = parent->next_child()] {
+    const auto work = [parent, child, out, color, key, hang, number = parent->next_child()] {
         if (hang)
             return wait_until_abandoned(*parent);
         const ncclResult_t result = split(*parent, number, color, key, child.get());
-        return result == ncclSuccess && child ? made_known(*child, "ncclCommSplit") : result;
+        return result == ncclSuccess && child ? hand_out(child, out, "ncclCommSplit") : result;
     };
     return submit(Management{child, parent, out, work});
 }
@@ -128,11 +134,11 @@ ncclResult_t start_shrink(const CommunicatorPtr& parent, const std::vector<int>&
     if (const ncclResult_t result = child_of("ncclCommShrink", parent, out, given, child); result != ncclSuccess)
         return result;
     const bool share = parent->config.shrink_share && !stopped && !parent->revoked();
-    const auto work = [parent, child, excluded, share, hang, number = parent->next_child()] {
+    const auto work = [parent, child, out, excluded, share, hang, number = parent->next_child()] {
         if (hang)
             return wait_until_abandoned(*parent);
         const ncclResult_t result = shrink(*parent, number, excluded, share, *child);
-        return result == ncclSuccess ? made_known(*child, "ncclCommShrink") : result;
+        return result == ncclSuccess ? hand_out(child, out, "ncclCommShrink") : result;
     };
     return submit(Management{child, parent, out, work});
 }
@@ -193,7 +199,7 @@ VGPU_NCCL_API ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ndev, const in
 
 VGPU_NCCL_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm,
                                          ncclConfig_t* config) {
-    const Entry entry = enter("ncclCommSplit");
+    const Entry entry = enter("ncclCommSplit", NCCL_VERSION(2, 18, 1));
     CommunicatorPtr parent;
     ncclResult_t result = entry.result;
     if (result == ncclSuccess)

@@ -291,8 +291,18 @@ TEST(NonBlocking, Every_step_is_in_progress_first_and_settles_in_the_background)
         CU_OK(cuStreamSynchronize(self.stream));
         EXPECT_EQ(buffer.read<int>()[0], 3);
         ncclComm_t child = nullptr;
+        if (self.rank == 2)
+            self.await(2);
         EXPECT_EQ(ncclCommSplit(comm, 0, 0, &child, nullptr), ncclInProgress);
+        if (self.rank == 0) {
+            EXPECT_EQ(child, nullptr) << "rank 2 has not come yet";
+            EXPECT_EQ(ncclAllReduce(buffer.get(), buffer.get(), 1, ncclInt, ncclSum, comm, self.stream),
+                      ncclInvalidArgument)
+                << "nor can the parent be used";
+            self.post(2, 1);
+        }
         ASSERT_EQ(settled(comm), ncclSuccess);
+        ASSERT_NE(child, nullptr);
         ASSERT_EQ(settled(child), ncclSuccess);
         EXPECT_EQ(ncclCommFinalize(child), ncclInProgress);
         EXPECT_EQ(settled(child), ncclSuccess);
