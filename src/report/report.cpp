@@ -94,11 +94,11 @@ std::string versions(const std::vector<std::string>& texts, std::size_t which) {
     return joined;
 }
 
-Communicators largest(const Facts& mine) {
-    const long own[] = {mine.nccl_made, mine.nccl_reused, mine.nccl_evicted, mine.nccl_live_max};
+Communicators sum_of(const Communicators& mine) {
+    const long own[] = {mine.made, mine.split, mine.reused, mine.evicted, mine.live_max};
     long all[std::size(own)] = {};
-    real::Reduce(own, all, static_cast<int>(std::size(own)), MPI_LONG, MPI_MAX, kRoot, MPI_COMM_WORLD);
-    return {all[0], all[1], all[2], all[3]};
+    real::Reduce(own, all, static_cast<int>(std::size(own)), MPI_LONG, MPI_SUM, kRoot, MPI_COMM_WORLD);
+    return {all[0], all[1], all[2], all[3], all[4]};
 }
 
 void put(std::string_view text, std::FILE* file) {
@@ -128,7 +128,7 @@ void write(const Facts& mine) {
     real::Comm_size(MPI_COMM_WORLD, &ranks);
     Summary summary;
     summary.lines = sum_lines();
-    summary.communicators = largest(mine);
+    summary.communicators = sum_of(mine.communicators);
     const std::vector<std::string> texts = gather_texts(mine, rank, ranks);
     if (rank != kRoot)
         return;

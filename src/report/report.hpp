@@ -8,6 +8,7 @@
 #include <string>
 
 #include "call_ids.hpp"
+#include "report/summary.hpp"
 #include "route/reason.hpp"
 
 namespace swy::report {
@@ -27,8 +28,8 @@ void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t byt
 // Facts that the report prints beside the counters; collective facts are gathered by write().
 struct Facts {
     std::string mpi_library, nccl_version, driver;  // as found on this rank; "" where not loaded
-    std::string host, device;  // this rank's host name, and device (name, PCI id), "" when none was used
-    long nccl_made = 0, nccl_reused = 0, nccl_evicted = 0, nccl_live_max = 0;  // NCCL communicators
+    std::string host, device;     // this rank's host name, and device (name, PCI id), "" when none was used
+    Communicators communicators;  // this rank's own
 };
 
 // Collective over MPI_COMM_WORLD (real MPI, host memory): sums the counters, rank 0 prints to standard error or writes

@@ -23,8 +23,12 @@ struct Rank {
     std::string host, device;  // device: "" when the rank used none
 };
 
-struct Communicators {  // NCCL's, the largest number of any rank
-    long made = 0, reused = 0, evicted = 0, live_max = 0;
+// NCCL's, lanes of messages included. Each rank has its own part of each and counts that; sums over ranks.
+struct Communicators {
+    long made = 0;  // `split` of these by ncclCommSplit
+    long split = 0;
+    long reused = 0, evicted = 0;
+    long live_max = 0;  // the most at any time on each rank
 };
 
 struct Summary {

@@ -41,8 +41,8 @@ std::string heading(const Summary& summary) {
     if (!summary.driver.empty())
         text += ", driver " + summary.driver;
     if (summary.communicators.made != 0)
-        text +=
-            fmt::format(", {}", plural(static_cast<std::uint64_t>(summary.communicators.made), "NCCL communicator"));
+        text += fmt::format(", {} in all ranks",
+                            plural(static_cast<std::uint64_t>(summary.communicators.made), "NCCL communicator"));
     return text + "\n";
 }
 

@@ -97,10 +97,7 @@ report::Facts facts() {
     real::Get_processor_name(host, &length);
     facts.host = host;
     facts.device = device_text(comm::device_in_use());
-    facts.nccl_made = counters.made;
-    facts.nccl_reused = counters.reused;
-    facts.nccl_evicted = counters.evicted;
-    facts.nccl_live_max = counters.live_max;
+    facts.communicators = {counters.made, counters.split, counters.reused, counters.evicted, counters.live_max};
     return facts;
 }
 

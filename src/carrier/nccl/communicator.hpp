@@ -41,7 +41,7 @@ class Failures {
 };
 
 struct Counters {  // of this process, since MPI_Init
-    long made = 0, reused = 0, evicted = 0, live = 0, live_max = 0;
+    long made = 0, split = 0, reused = 0, evicted = 0, live = 0, live_max = 0;
 };
 
 class Communicator {
