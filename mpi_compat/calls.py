@@ -6,7 +6,7 @@ import re
 
 KINDS = ("buffers", "requests", "communicators", "none")
 TREATMENTS = ("routed", "matched", "staged", "refused", "unread")
-MARKS = ("blocking", "large", "door", "by-hand", "removed", "macro", "variadic")
+MARKS = ("blocking", "large", "door", "by-hand", "derives", "forms", "removed", "macro", "variadic")
 
 # Open MPI 4.1 and 5.0 have all of MPI 3.1; whatever is from elsewhere gets a door only where the MPI at hand has it.
 ALWAYS_THERE = "MPI 3.1"
@@ -85,7 +85,12 @@ class Row:
     @property
     def has_door(self):
         """A door that the generator writes."""
-        return not self.has("by-hand") and (self.has("door") or self.treatment not in ("", "unread"))
+        return not self.has("by-hand") and (self.has("door") or self.makes_group or self.treatment not in ("", "unread"))
+
+    @property
+    def makes_group(self):
+        """It makes an intracommunicator, for which its door may have something to do."""
+        return self.has("derives") or self.has("forms")
 
     @property
     def has_id(self):
@@ -111,6 +116,10 @@ class Row:
             if found:
                 return found
         return None
+
+    def made(self):
+        """The argument for the communicator that it makes."""
+        return self.first(lambda a: a.type == "MPI_Comm *")
 
     def op(self):
         return self.first(lambda a: a.type == "MPI_Op" and a.pointer_free)
@@ -179,6 +188,8 @@ def check(row):
         raise TableError(f"{row.where}: a row with `buffers` describes them and says what happens to them; others do not")
     if not row.kinds:
         raise TableError(f"{row.where}: {row.name} is of no kind")
+    if row.makes_group and not row.made():
+        raise TableError(f"{row.where}: {row.name} makes no communicator")
     for buffer in row.buffers:
         for name in (buffer.name, buffer.count, buffer.type, buffer.displs, buffer.times):
             if name and not name.isdigit():

@@ -8,6 +8,7 @@
 #include "p2p/plain.hpp"
 #include "real.hpp"
 #include "route/call.hpp"
+#include "route/child.hpp"
 #include "route/gate.hpp"
 #include "route/plain.hpp"
 #include "route/route.hpp"

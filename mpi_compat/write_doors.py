@@ -44,6 +44,8 @@ def door(row):
     head = fill(f'extern "C" SWY_EXPORT {row.result} {row.name}(', [a.declaration() for a in row.arguments], ") {", 4)
     straight = fill(f"        return {real}", [a.name for a in row.arguments], ");", 12)
     passed = ", ".join(a.name for a in row.arguments)
+    if row.makes_group:
+        return group_door(row, head, straight)
     behind = fill(f"static __attribute__((noinline)) {row.result} open_{row.name}(", [a.declaration() for a in row.arguments], ") {", 4)
     return f"""{behind}
 {operator(row)}{before(row, straight)}{operands(row)}{write_matching.description(row)}{fill("    const Call call{", call_fields(row), "};", 8)}
@@ -56,6 +58,18 @@ def door(row):
     if (gate::closed()) [[likely]]
 {straight}
     return open_{row.name}({passed});
+}}
+SWY_PAIR({row.name})
+"""
+
+
+def group_door(row, head, straight):
+    """The router hears of the communicator that the real call has made."""
+    parent = row.owner().name if row.has("derives") else "MPI_COMM_NULL"
+    return f"""{head}
+    const int code =
+{straight.replace("return ", "", 1)}
+    return gate::closed() || code != MPI_SUCCESS ? code : route::has_made({parent}, *{row.made().name});
 }}
 SWY_PAIR({row.name})
 """

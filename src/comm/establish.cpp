@@ -116,6 +116,8 @@ int propose(const State& state, Proposal& proposal, bool may_reuse, const nccl::
 // Takes the proposed idle communicator where every rank has it; leaves state.nccl null otherwise.
 int reuse(State& state, const Proposal& proposal, const nccl::Group& group) {
     auto found = nccl::Communicator::take_idle(group, proposal.reuse);
+    if (found != nullptr && !is_made(*found))  // it was freed before NCCL was through with it
+        found = nullptr;
     bool all = false;
     const int rc = all_succeeded(state, found != nullptr, all);
     if (rc == MPI_SUCCESS && all)
@@ -205,6 +207,36 @@ int device_in_use() {
 
 void note_device(int ordinal) {
     last_device.store(ordinal, std::memory_order_relaxed);
+}
+
+void expect(State& state, std::shared_ptr<nccl::Communicator> coming, int ordinal) {
+    state.coming = std::move(coming);
+    state.coming->tell_failures_by(std::make_unique<LaunchFailures>(state, state.coming->id()));
+    state.ordinal = ordinal;
+}
+
+bool is_made(nccl::Communicator& communicator) {
+    using Making = nccl::Communicator::Making;
+    std::string ignored;  // then a new one is made, which tells what it fails of
+    for (;;) {
+        const Making making = communicator.step_make(ignored);
+        if (making != Making::kUnderWay)
+            return making == Making::kMade;
+        request::progress();
+    }
+}
+
+void take_up_coming(State& state) {
+    state.nccl = std::move(state.coming);
+    state.coming = nullptr;
+}
+
+void drop_coming(State& state) {
+    if (state.coming == nullptr)
+        return;
+    state.coming->abort();
+    state.coming = nullptr;
+    state.ordinal = -1;
 }
 
 int establish(State& state, const device::Location& location) {

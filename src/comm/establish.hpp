@@ -2,6 +2,8 @@
 // reason why there is none.
 #pragma once
 
+#include <memory>
+
 #include "comm/state.hpp"
 #include "device/device.hpp"
 
@@ -11,6 +13,16 @@ namespace swy::comm {
 // set-up. Afterwards state.nccl or state.obstacle is set, alike on all ranks. An error of MPI's own is returned as its
 // code.
 int establish(State& state, const device::Location& location);
+
+// `coming` is begun for the communicator by all its ranks, on the device of this number. Local.
+void expect(State& state, std::shared_ptr<carrier::nccl::Communicator> coming, int ordinal);
+
+// Waits, with MPI's progress, until NCCL is through with one that was begun.
+bool is_made(carrier::nccl::Communicator& communicator);
+
+// After an agreement: all ranks have state.coming ready, and use it; or some rank has not, and all give it up. Local.
+void take_up_coming(State& state);
+void drop_coming(State& state);
 
 // The device that this process last brought to an NCCL communicator; -1 when there was none. For the report.
 int device_in_use();

@@ -38,6 +38,7 @@ class Order {
     void enter(const void* operation) { queue_.push_back(operation); }
     bool first(const void* operation) const { return !queue_.empty() && queue_.front() == operation; }
     void leave(const void* operation);
+    bool empty() const { return queue_.empty(); }
 
     // Have all ranks launched the first operation that are to do so before this one? Asks MPI. `number` is the
     // operation's among those that have been agreed on, the same on all ranks: one that fails on some of them leaves no

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 #include <new>
+#include <string>
 #include <unordered_set>
 
 #include "carrier/nccl/communicator.hpp"
@@ -43,6 +44,7 @@ void forget(State* state) {
     if (on_free != nullptr)
         on_free(state->handle);
     carrier::nccl::Communicator::retire(std::move(state->nccl));
+    carrier::nccl::Communicator::retire(std::move(state->coming));
     delete state;
 }
 
@@ -98,8 +100,17 @@ State* make(MPI_Comm comm) {
 
 constinit Farewell on_free = nullptr;
 
-bool State::needs_setup(int device) const {
-    return device != ordinal || (nccl != nullptr && !nccl->usable());
+bool State::under_way() const {
+    std::string ignored;  // a later set-up tells why, if it fails too
+    using Making = carrier::nccl::Communicator::Making;
+    return (coming != nullptr && coming->step_make(ignored) == Making::kUnderWay) ||
+           (nccl != nullptr && nccl->splitting());
+}
+
+Setup State::setup_for(int device) const {
+    if (coming != nullptr)
+        return device == ordinal && coming->usable() ? Setup::kTakeUp : Setup::kMake;
+    return device != ordinal || (nccl != nullptr && !nccl->usable()) ? Setup::kMake : Setup::kNone;
 }
 
 State* of(MPI_Comm comm) {
@@ -116,6 +127,14 @@ State* of(MPI_Comm comm) {
     if (state != nullptr)
         remembered = {comm, state, now};
     return state;
+}
+
+State* known(MPI_Comm comm) {
+    void* value = nullptr;
+    int found = 0;
+    const bool asked =
+        key != MPI_KEYVAL_INVALID && real::Comm_get_attr(comm, key, static_cast<void*>(&value), &found) == MPI_SUCCESS;
+    return asked && found ? static_cast<State*>(value) : nullptr;
 }
 
 bool lives(MPI_Comm comm) {

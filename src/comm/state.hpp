@@ -20,6 +20,13 @@ namespace swy::comm {
 
 class Order;
 
+// What a communicator needs before NCCL can serve it, as one rank sees it; the agreement takes the largest.
+enum class Setup : std::uint8_t {
+    kNone,
+    kTakeUp,  // what was begun when MPI made it is ready
+    kMake,    // a device has changed, or what was there has failed
+};
+
 struct State {
     MPI_Comm handle = MPI_COMM_NULL;
     int rank = 0, size = 0;
@@ -39,16 +46,22 @@ struct State {
     // Of the calls that do not block; made by all ranks together when there is a first NCCL communicator, and kept.
     std::shared_ptr<Order> order;
     int ordinal = -1;
+    // The one that was begun when MPI made the communicator of another's members: on all ranks or on none. The first
+    // agreement in which it is ready on all of them takes it up, one in which it has failed on any drops it.
+    std::shared_ptr<carrier::nccl::Communicator> coming;
     // Why there is none, where a set-up was tried and all ranks found that there can be none with the devices they then
     // used.
     Reason obstacle = Reason::kNone;
 
-    // Does a call on `device` need establish() first? The answer of one rank; the agreement takes the maximum.
-    bool needs_setup(int device) const;
+    // Is NCCL at work on one that calls would use, which they do not wait for? Asks NCCL.
+    bool under_way() const;
+    // What a call on `device` needs first.
+    Setup setup_for(int device) const;
 };
 
 // The state of a valid communicator. nullptr when it cannot be had (out of memory, MPI not up).
 State* of(MPI_Comm comm);
+State* known(MPI_Comm comm);  // nullptr where nobody has asked for it yet
 
 // Called with each communicator that goes, before its state does: p2p has messages that belong to it.
 using Farewell = void (*)(MPI_Comm comm);

@@ -128,7 +128,7 @@ class ParentTransfer final : public Transfer {
 std::uint64_t parent_for(const Payload& payload, comm::State* comm) {
     if (settings::values().p2p_comm == settings::P2pComm::kPair || comm == nullptr || comm->inter || comm->foreign ||
         comm->nccl == nullptr || comm->ordinal != payload.where.ordinal || !comm->nccl->usable() ||
-        !comm->nccl->lane().alive())
+        comm->nccl->being_split() || !comm->nccl->lane().alive())
         return 0;
     const auto& busy = shared().in_collective;
     if (std::find(busy.begin(), busy.end(), comm) != busy.end())
@@ -169,7 +169,7 @@ bool give_back(const Control& clear) {
 bool reserve_parent(std::uint64_t id, int from) {
     Parent* parent = find_parent(id);
     const auto communicator = parent == nullptr ? nullptr : parent->communicator.lock();
-    if (communicator == nullptr || !communicator->usable() || parent->collectives != 0)
+    if (communicator == nullptr || !communicator->usable() || communicator->being_split() || parent->collectives != 0)
         return false;
     if (parent->held == Parent::Held::kProposed && parent->peer == from && launches_first(from) == false)
         parent->crossed.push_back(parent->slot);
@@ -222,6 +222,11 @@ bool collective_begins(const comm::State& comm, std::uint64_t& id) {
 bool all_launched(std::uint64_t id) {
     const Parent* parent = find_parent(id);
     return parent == nullptr || parent->held == Parent::Held::kFree || parent->launched();
+}
+
+bool free_of_messages(std::uint64_t id) {
+    const Parent* parent = find_parent(id);
+    return parent == nullptr || parent->held == Parent::Held::kFree;
 }
 
 void collective_ends(const comm::State& comm, std::uint64_t id) {

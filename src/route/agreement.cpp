@@ -89,7 +89,7 @@ int cast(const Call& call, comm::State& comm, const Vote& vote, bool begun, Fing
     mine[kDevice] = vote.device;
     mine[kHost] = vote.host;
     mine[kObstacle] = static_cast<std::int64_t>(vote.obstacle);
-    mine[kSetup] = vote.setup;
+    mine[kSetup] = static_cast<std::int64_t>(vote.setup);
     mine[kLarge] = vote.large;
     mine[kInFlight] = vote.in_flight;
     mine[kBegun] = begun;
@@ -103,7 +103,7 @@ Verdict read(const Ballot& all) {
     verdict.any_device = all[kDevice] != 0;
     verdict.any_host = all[kHost] != 0;
     verdict.obstacle = static_cast<Reason>(all[kObstacle]);
-    verdict.setup = all[kSetup] != 0;
+    verdict.setup = static_cast<comm::Setup>(all[kSetup]);
     verdict.large = all[kLarge] != 0;
     verdict.in_flight = all[kInFlight] != 0;
     verdict.begun = all[kBegun] != 0;

@@ -18,11 +18,11 @@ struct Vote {
     bool device = false;              // has device memory in the call
     bool host = false;                // has host memory in the call
     Reason obstacle = Reason::kNone;  // why this rank could not do it on NCCL
-    bool setup = false;               // its device is not the one the communicator's NCCL communicator was made for
-    bool large = false;               // it passes as much as the threshold, in a call whose size others do not know
-    bool in_flight = false;           // this process has collectives that do not block under way
-    std::uint64_t bytes = 0;          // size of the type signature that MPI wants equal on all ranks
-    std::uint8_t element = 0;         // of a reduction
+    comm::Setup setup = comm::Setup::kNone;
+    bool large = false;        // it passes as much as the threshold, in a call whose size others do not know
+    bool in_flight = false;    // this process has collectives that do not block under way
+    std::uint64_t bytes = 0;   // size of the type signature that MPI wants equal on all ranks
+    std::uint8_t element = 0;  // of a reduction
     std::uint8_t op = 0;
 };
 
@@ -30,7 +30,8 @@ struct Vote {
 struct Verdict {
     enum class State : std::uint8_t { kSettled, kMismatch, kTimeout, kMpiError } state = State::kSettled;
     int mpi_code = MPI_SUCCESS;  // with kMpiError
-    bool any_device = false, any_host = false, setup = false, large = false, in_flight = false;
+    bool any_device = false, any_host = false, large = false, in_flight = false;
+    comm::Setup setup = comm::Setup::kNone;
     bool begun = false;  // a rank made a call that does not block
     Reason obstacle = Reason::kNone;
 };

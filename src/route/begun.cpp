@@ -49,7 +49,7 @@ class Collective final : public request::Operation {
         }
         nccl::Work work;
         Vote vote = vote_of(call, comm, presence, *under_way_, work);
-        if (vote.obstacle == Reason::kNone && (vote.setup || comm.nccl == nullptr))
+        if (vote.obstacle == Reason::kNone && (vote.setup != comm::Setup::kNone || comm.nccl == nullptr))
             vote.obstacle = comm.obstacle != Reason::kNone ? comm.obstacle : Reason::kNotReady;
         if (!vote.host && vote.obstacle == Reason::kNone) {
             flight_ = std::make_unique<nccl::Flight>(std::move(work), comm.nccl);

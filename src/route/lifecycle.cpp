@@ -25,6 +25,7 @@
 #include "report/trace_file.hpp"
 #include "request/engine.hpp"
 #include "request/wait.hpp"
+#include "route/child.hpp"
 #include "route/depth.hpp"
 #include "route/gate.hpp"
 #include "route/job.hpp"
@@ -180,7 +181,7 @@ int after_init() {
         report::begin_trace();
     if (gpus || report::enabled)
         gate::open = true;
-    return MPI_SUCCESS;
+    return values.eager ? make_eagerly(MPI_COMM_WORLD) : MPI_SUCCESS;
 }
 
 void before_finalize() {

@@ -5,6 +5,8 @@ libswy_la_SOURCES += \
     src/route/begun.cpp \
     src/route/begun.hpp \
     src/route/call.hpp \
+    src/route/child.cpp \
+    src/route/child.hpp \
     src/route/depth.hpp \
     src/route/gate.cpp \
     src/route/gate.hpp \

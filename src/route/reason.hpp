@@ -18,7 +18,7 @@ enum class Reason : std::uint8_t {
     kSmall,           // under the threshold: no agreement, staged is the lowest latency
     kBuffered,        // a buffered send: MPI keeps the message in the program's own host buffer
     kNoLane,          // point-to-point: the two ranks have no NCCL communicator for it yet, or none is free
-    kNotReady,        // a call that does not block found no NCCL communicator for its devices, and makes none
+    kNotReady,        // NCCL is still making the communicator, or a call that does not block would have to make it
     kThreads,         // another thread's collective was being launched, in which nobody waits for a turn
     kMixed,           // some ranks passed device memory, some host memory
     kOneRank,         // a communicator of one process

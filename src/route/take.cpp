@@ -135,6 +135,18 @@ int make_order(const Call& call, comm::State& comm) {
     return comm.order != nullptr || trusts(call.id) ? MPI_SUCCESS : comm::Order::make(comm);
 }
 
+int set_up(const Call& call, const Verdict& verdict, comm::State& comm, const device::Location& location) {
+    if (verdict.setup == comm::Setup::kMake)
+        comm::drop_coming(comm);  // on all ranks, whatever becomes of this call
+    if (!all_can(call, verdict) || verdict.setup == comm::Setup::kNone)
+        return MPI_SUCCESS;
+    const report::trace::Part part("NCCL communicator");
+    if (verdict.setup == comm::Setup::kMake)
+        return comm::establish(comm, location);
+    comm::take_up_coming(comm);
+    return MPI_SUCCESS;
+}
+
 int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
     const report::Time since = report::enabled ? std::chrono::steady_clock::now() : report::Time();
     const p2p::lanes::Collective collective(comm);
@@ -154,11 +166,8 @@ int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
         case Verdict::State::kSettled:
             break;
     }
-    if (all_can(call, verdict) && verdict.setup) {
-        const report::trace::Part part("NCCL communicator");
-        if (const int rc = comm::establish(comm, work.location); rc != MPI_SUCCESS)
-            return rc;
-    }
+    if (const int rc = set_up(call, verdict, comm, work.location); rc != MPI_SUCCESS)
+        return rc;
     const Route route = route_from(call, verdict, comm.obstacle);
     if (route.carrier != Carrier::kNccl)
         return local(call, real, presence, route.reason, &since);

@@ -10,11 +10,12 @@ namespace {
 
 // A rank that passes nothing joins with the device that the communicator has for it, or with the program's current one.
 device::Location without_data(const comm::State& comm) {
-    if (comm.nccl == nullptr || !comm.nccl->usable() || !comm.nccl->lane().alive())
+    const auto& nccl = comm.coming != nullptr ? comm.coming : comm.nccl;
+    if (nccl == nullptr || !nccl->usable() || !nccl->lane().alive())
         return device::current_device();
     device::Location location;
     location.ordinal = comm.ordinal;
-    location.context = comm.nccl->context();
+    location.context = nccl->context();
     return location;
 }
 
@@ -53,7 +54,10 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const
             vote.obstacle = Reason::kMixed;
         if (vote.obstacle == Reason::kNone && under_way.must_be_staged() && !trusts(call.id))
             vote.obstacle = Reason::kThreads;
-        vote.setup = vote.obstacle == Reason::kNone && comm.needs_setup(work.location.ordinal);
+        if (vote.obstacle == Reason::kNone && comm.under_way())
+            vote.obstacle = Reason::kNotReady;
+        if (vote.obstacle == Reason::kNone)
+            vote.setup = comm.setup_for(work.location.ordinal);
     }
     return vote;
 }

@@ -270,6 +270,15 @@ constexpr Setting kSettings[] = {
      [](std::string_view text, Values& values) { return parse_int(text, 0, 1000000, values.comm_cache); },
      [](const Values& values) { return std::to_string(values.comm_cache); },
      SWY_AGREED(comm_cache)},
+    {{"SWITCHYARD_EAGER", kBoolean, "no",
+      "Makes the NCCL communicator of each communicator when the program makes that, on each rank's current device, in "
+      "place of its first use: making then takes as long as NCCL does. MPI_COMM_WORLD has its own made in MPI_Init "
+      "where "
+      "all ranks have chosen their devices before.",
+      true},
+     read_bool<&Values::eager>,
+     show_bool<&Values::eager>,
+     SWY_AGREED(eager)},
     {{"SWITCHYARD_PINNED_POOL", kSize, "64M",
       "How much page-locked host memory is kept for staging, per device. Larger buffers are staged through ordinary "
       "memory, which is slower.",

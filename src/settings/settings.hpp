@@ -35,6 +35,7 @@ struct Values {
     int p2p_lanes = 16;                 // SWITCHYARD_P2P_LANES: lanes of one process at a time (agreed)
     std::size_t p2p_lane_after = 4u << 20;  // SWITCHYARD_P2P_LANE_AFTER: bytes after which a pair earns a lane (agreed)
     std::size_t p2p_chunk = 512u << 10;     // SWITCHYARD_P2P_CHUNK: bytes of a chunk of the staged pipeline (agreed)
+    bool eager = false;                     // SWITCHYARD_EAGER: NCCL communicators are made with MPI's (agreed)
     int comm_cache = 8;                     // SWITCHYARD_COMM_CACHE: idle NCCL communicators kept (agreed)
     std::size_t pinned_pool = 64u << 20;    // SWITCHYARD_PINNED_POOL: bytes of pinned memory kept per device
     ReportTo report = ReportTo::kOff;       // SWITCHYARD_REPORT=0|1|json:FILE (agreed, the file is rank 0's alone)

@@ -94,12 +94,7 @@ std::shared_ptr<Communicator> Communicator::begin(const Group& group, int rank, 
     }
     ncclComm_t handle = nullptr;
     const ncclResult_t result = nccl->CommInitRankConfig(&handle, made->size(), unique, rank, &config);
-    made->handle_ = handle;
-    if (handle != nullptr) {
-        const std::scoped_lock lock(cache().mutex);
-        Counters& counters = cache().counters;
-        counters.live_max = std::max(counters.live_max, ++counters.live);
-    }
+    made->adopt(handle);
     if (result == ncclSuccess || result == ncclInProgress)
         return made;
     problem_text = fmt::format("ncclCommInitRankConfig failed: {}", describe(result, handle));
@@ -107,18 +102,35 @@ std::shared_ptr<Communicator> Communicator::begin(const Group& group, int rank, 
     return nullptr;
 }
 
+void Communicator::adopt(ncclComm* handle) {
+    handle_ = handle;
+    if (handle == nullptr)
+        return;
+    const std::scoped_lock lock(cache().mutex);
+    Counters& counters = cache().counters;
+    counters.live_max = std::max(counters.live_max, ++counters.live);
+}
+
 Communicator::Making Communicator::step_make(std::string& problem_text) {
+    if (parent_ != nullptr)
+        if (const Making made = step_child(problem_text); made != Making::kMade)
+            return made;
+    if (handle_ == nullptr || made_)
+        return made_ ? Making::kMade : Making::kFailed;
     ncclResult_t state = ncclSuccess;
     if (const ncclResult_t asked = load()->CommGetAsyncError(handle_, &state); asked != ncclSuccess)
         state = asked;
     if (state == ncclInProgress)
         return Making::kUnderWay;
     if (state == ncclSuccess) {
+        made_ = true;
         const std::scoped_lock lock(cache().mutex);
         ++cache().counters.made;
+        cache().counters.split += split_off_ ? 1 : 0;
         return Making::kMade;
     }
-    problem_text = fmt::format("ncclCommInitRankConfig failed: {}", describe(state, handle_));
+    problem_text =
+        fmt::format("{} failed: {}", split_off_ ? "ncclCommSplit" : "ncclCommInitRankConfig", describe(state, handle_));
     abort();
     return Making::kFailed;
 }
@@ -222,8 +234,12 @@ std::string Communicator::why_unusable() const {
 }
 
 void Communicator::abort() {
+    if (parent_ != nullptr)
+        give_up_child();
     std::unique_lock lock(handle_mutex_);
     ncclComm_t handle = std::exchange(handle_, nullptr);
+    const std::shared_ptr<Split> split = std::exchange(split_, nullptr);
+    settling_ = false;
     lock.unlock();
     if (handle == nullptr)
         return;
@@ -231,11 +247,15 @@ void Communicator::abort() {
     if (lane_.alive()) {
         const device::ContextScope scope(context());
         load()->CommAbort(handle);
+    } else if (split != nullptr) {
+        static_cast<void>(new std::shared_ptr(split));  // NCCL may yet write there
     }
     count_gone();
 }
 
 bool Communicator::start_end() {
+    if (!settled())
+        return true;  // NCCL takes it when the split is through
     if (handle_ == nullptr)
         return false;
     if (!lane_.alive()) {
@@ -253,6 +273,13 @@ bool Communicator::start_end() {
 }
 
 bool Communicator::step_end() {
+    if (!ending_) {
+        std::string ignored;
+        if (splitting() || (parent_ != nullptr && step_make(ignored) == Making::kUnderWay))
+            return false;
+        if (!start_end())
+            return true;
+    }
     if (handle_ == nullptr)
         return true;
     const Entries& nccl = *load();
@@ -295,7 +322,7 @@ std::shared_ptr<Communicator> Communicator::take_idle(const Group& group, std::u
 }
 
 void Communicator::retire(std::shared_ptr<Communicator> communicator) {
-    if (communicator == nullptr || !communicator->usable())
+    if (communicator == nullptr || (!communicator->usable() && communicator->settled()))
         return;
     std::shared_ptr<Communicator> evicted;
     {
@@ -349,7 +376,18 @@ void Communicator::end_all() {
 }
 
 Counters Communicator::counters() {
+    // One that was freed while NCCL was making it is known to be made when it is asked. Not under the lock: that waits
+    // for MPI's progress, which may come here.
+    std::list<std::shared_ptr<Communicator>> idle;
+    {
+        const std::scoped_lock lock(cache().mutex);
+        idle.swap(cache().idle);
+    }
+    std::string ignored;
+    for (const auto& communicator : idle)
+        communicator->step_make(ignored);
     const std::scoped_lock lock(cache().mutex);
+    cache().idle.splice(cache().idle.begin(), idle);
     return cache().counters;
 }
 

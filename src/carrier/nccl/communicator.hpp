@@ -1,6 +1,6 @@
 // One NCCL communicator of this process and the lane on which its work runs; their making, their cache and their end.
 // comm/establish makes those of MPI communicators and comm::State holds them, p2p makes those of two ranks;
-// collectives.cpp and point_to_point.cpp launch on them.
+// collectives.cpp and point_to_point.cpp launch on them. split.cpp makes one of another one's members.
 #pragma once
 
 #include <array>
@@ -66,8 +66,26 @@ class Communicator {
                                                device::Context context, int channels, std::string& problem);
     Making step_make(std::string& problem);  // once kFailed, it has been aborted
 
+    // May ncclCommSplit be asked of this one now, as far as this process knows?
+    bool can_split() const;
+
+    // This rank's part in one that ncclCommSplit is to make of some of the parent's members: what may fail here alone,
+    // before all of the parent's members agree on it. `color` is the same in a child and in no other of that split.
+    // nullptr where a resource is missing.
+    static std::shared_ptr<Communicator> plan_split(const std::shared_ptr<Communicator>& parent, Group group, int rank,
+                                                    int color);
+
+    // Every member calls this after the agreement, at the same place among the parent's launches and with none under
+    // way; `child` is null on a member that is in no child. Does not wait: step_make() of the child. Where it fails,
+    // the parent is aborted and its members are told.
+    void begin_split(const std::shared_ptr<Communicator>& child);
+
+    // Is one under way of this parent's? NCCL lets nobody use it until then. Asks NCCL; as of the last question.
+    bool splitting();
+    bool being_split() const { return !settled(); }
+
     // An idle communicator of exactly this group, found by its id (0: any). The members must agree on the id before
-    // they take it.
+    // they take it. It may still be in the making.
     static std::uint64_t idle_id(const Group& group);
     static std::shared_ptr<Communicator> take_idle(const Group& group, std::uint64_t id);
 
@@ -88,8 +106,9 @@ class Communicator {
     // Ends all that is left, at MPI_Finalize: all members do. Aborts what does not end in time.
     static void end_all();
 
-    static Counters counters();
+    static Counters counters();  // asks NCCL about what it was still making
 
+    const Group& group() const { return group_; }
     int rank() const { return rank_; }
     int size() const { return static_cast<int>(group_.size()); }
     std::uint64_t id() const { return id_; }
@@ -128,6 +147,21 @@ class Communicator {
     bool in_transfer() const { return transfers_.load(std::memory_order_relaxed) != 0; }
 
   private:
+    // One ncclCommSplit, known to the parent while it is under way and to the child until that has its handle. NCCL
+    // writes here when it is through.
+    struct Split {
+        explicit Split(int of_color);
+        const int color;
+        const request::Deadline deadline;
+        ncclComm* handle = nullptr;
+        bool made = false, wanted = true;
+    };
+    void end_split();
+    Making step_child(std::string& problem);
+    void give_up_child();
+    void adopt(ncclComm* handle);
+    bool settled() const { return !settling_.load(std::memory_order_relaxed); }
+
     // What keeps the work under way from its end, as far as NCCL and the other members say. "": nothing.
     std::string trouble();
 
@@ -138,7 +172,11 @@ class Communicator {
     ncclComm* handle_ = nullptr;
     std::mutex handle_mutex_;
     device::Lane lane_;
-    bool ending_ = false;
+    bool ending_ = false, made_ = false, split_off_ = false;
+    std::shared_ptr<Split> split_;          // of a parent under handle_mutex_
+    std::shared_ptr<Communicator> parent_;  // of a child without a handle
+    std::atomic<bool> settling_{false};     // a split is under way, of this one or that makes it
+    std::uint64_t splits_ = 0;              // that it was the parent of
     std::atomic<int> transfers_{0};
     std::unique_ptr<Failures> failures_;
     std::string failure_;                     // the first, under handle_mutex_

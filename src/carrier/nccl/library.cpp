@@ -11,6 +11,7 @@ namespace swy::carrier::nccl {
 namespace {
 
 constexpr int kOldestVersion = 21800;
+constexpr int kFirstWithSplit = 21801;
 constexpr int kFirstWithExchanges = 22800;
 
 struct Library {
@@ -84,6 +85,8 @@ Library open_library() {
             fmt::format("{} lacks {}: is it NCCL? Name another library in SWITCHYARD_NCCL_LIBRARY", file, missing);
     } else {
         library.usable = true;
+        if (library.version >= kFirstWithSplit)
+            bind(handle, "ncclCommSplit", library.entries.CommSplit);
         if (library.version >= kFirstWithExchanges) {
             bind(handle, "ncclAlltoAll", library.entries.AlltoAll);
             bind(handle, "ncclGather", library.entries.Gather);

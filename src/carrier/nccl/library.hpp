@@ -29,6 +29,9 @@ struct Entries {
     decltype(&::ncclSend) Send = nullptr;
     decltype(&::ncclRecv) Recv = nullptr;
 
+    // 2.18.1
+    decltype(&::ncclCommSplit) CommSplit = nullptr;
+
     // 2.28
     ncclResult_t (*AlltoAll)(const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t) = nullptr;
     ncclResult_t (*Gather)(const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) = nullptr;

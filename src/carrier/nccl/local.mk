@@ -20,4 +20,5 @@ libswy_la_SOURCES += \
     src/carrier/nccl/packing.cpp \
     src/carrier/nccl/packing.hpp \
     src/carrier/nccl/point_to_point.cpp \
-    src/carrier/nccl/point_to_point.hpp
+    src/carrier/nccl/point_to_point.hpp \
+    src/carrier/nccl/split.cpp

@@ -1,6 +1,7 @@
 // Makes, uses and frees the same communicators again and again, and looks at what that costs: file descriptors, device
 // memory and host memory are the same after all rounds as after the first few. Option: --rounds N; --use device, host
-// (no device memory is passed) or alone (communicators of one rank). counted.test reads the report.
+// (no device memory is passed), parent (MPI_COMM_WORLD carries device memory too) or alone (communicators of one rank).
+// counted.test reads the report.
 #include <dirent.h>
 #include <malloc.h>
 #include <mpi.h>
@@ -103,9 +104,11 @@ int main(int argc, char** argv) {
             use = argv[i + 1];
     }
     gpu::Driver::get().use(rank % gpu::Driver::get().devices);
+    if (use == "parent")
+        failures += comm_test::Use(MPI_COMM_WORLD, "the parent").just_sum();
     Cost early = cost();  // the first question opens files itself
     for (int i = 0; i < rounds; ++i) {
-        use == "alone" ? round_alone() : round(use == "device");
+        use == "alone" ? round_alone() : round(use != "host");
         if (i + 1 == kFirstRounds) {
             MPI_Barrier(MPI_COMM_WORLD);
             early = cost();

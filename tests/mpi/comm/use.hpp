@@ -50,6 +50,11 @@ class Use {
         return failures_;
     }
 
+    int just_begun() {
+        begun();
+        return failures_;
+    }
+
   private:
     void broadcast() {
         const int root = size_ - 1;
