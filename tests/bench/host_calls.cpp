@@ -4,9 +4,10 @@
 // With HOST_CALLS_USE_GPU=1 the process has a CUDA context, as a GPU program has that calls MPI on host memory. With
 // HOST_CALLS_IN_FLIGHT=FROM rank FROM has sent the one after it a large message in device memory, which is received
 // when rank 0 has made its calls; the other ranks make none.
-//   host_calls compare CALL BYTES   ping-pong or allreduce between all ranks, in turns by the functions that the
-//   program finds (the library's, where it is preloaded) and by libmpi's own; prints the ratio of their times and that
-//   of libmpi's to libmpi's, which is 1 but for noise, and the microseconds of libmpi's own
+//   host_calls compare CALL BYTES   ping-pong or allreduce between all ranks, or split or dup (and the free of
+//   what they make), in turns by the functions that the program finds (the library's, where it is
+//   preloaded) and by libmpi's own; prints the ratio of their times and that of libmpi's to libmpi's, which is 1 but
+//   for noise, and the microseconds of libmpi's own
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -60,11 +61,14 @@ void repeat_beside(int rank, int from, std::string_view call, long times) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-// The three functions that are timed, as one library has them.
+// The functions that are timed, as one library has them.
 struct Functions {
     decltype(&MPI_Send) send;
     decltype(&MPI_Recv) recv;
     decltype(&MPI_Allreduce) allreduce;
+    decltype(&MPI_Comm_split) split;
+    decltype(&MPI_Comm_dup) dup;
+    decltype(&MPI_Comm_free) free;
 };
 
 Functions functions_of(void* library) {
@@ -78,18 +82,25 @@ Functions functions_of(void* library) {
     };
     return {reinterpret_cast<decltype(&MPI_Send)>(find("MPI_Send")),
             reinterpret_cast<decltype(&MPI_Recv)>(find("MPI_Recv")),
-            reinterpret_cast<decltype(&MPI_Allreduce)>(find("MPI_Allreduce"))};
+            reinterpret_cast<decltype(&MPI_Allreduce)>(find("MPI_Allreduce")),
+            reinterpret_cast<decltype(&MPI_Comm_split)>(find("MPI_Comm_split")),
+            reinterpret_cast<decltype(&MPI_Comm_dup)>(find("MPI_Comm_dup")),
+            reinterpret_cast<decltype(&MPI_Comm_free)>(find("MPI_Comm_free"))};
 }
 
 // Messages there and back, or allreduces, as often as one turn has them.
 class Turn {
   public:
     Turn(std::string_view call, int bytes)
-        : allreduce_(call == "allreduce"),
+        : call_(call == "allreduce" ? Call::kAllreduce
+                : call == "split"   ? Call::kSplit
+                : call == "dup"     ? Call::kDup
+                                    : Call::kPingPong),
           bytes_(bytes),
-          inner_(bytes < (8 << 10)   ? 300
-                 : bytes < (1 << 20) ? 20
-                                     : 10),
+          inner_(call_ == Call::kSplit || call_ == Call::kDup ? 50
+                 : bytes < (8 << 10)                          ? 300
+                 : bytes < (1 << 20)                          ? 20
+                                                              : 10),
           a_(static_cast<std::size_t>(bytes) + 8, 1),
           b_(a_.size()) {
         MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
@@ -105,7 +116,14 @@ class Turn {
 
   private:
     void once(const Functions& mpi) {
-        if (allreduce_) {
+        if (call_ == Call::kSplit || call_ == Call::kDup) {
+            MPI_Comm comm = MPI_COMM_NULL;
+            if (call_ == Call::kSplit)
+                mpi.split(MPI_COMM_WORLD, 0, -rank_, &comm);
+            else
+                mpi.dup(MPI_COMM_WORLD, &comm);
+            mpi.free(&comm);
+        } else if (call_ == Call::kAllreduce) {
             mpi.allreduce(a_.data(), b_.data(), bytes_ / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
         } else if (rank_ == 0) {
             mpi.send(a_.data(), bytes_, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
@@ -116,7 +134,8 @@ class Turn {
         }
     }
 
-    bool allreduce_;
+    enum class Call { kPingPong, kAllreduce, kSplit, kDup };
+    Call call_;
     int bytes_, inner_, rank_ = 0;
     std::vector<char> a_, b_;
 };

@@ -16,7 +16,8 @@ JOBS = {
     "GPUs, not in use": ["--gpus", "4"],
     "GPUs in use": ["--gpus", "4", "-x", "HOST_CALLS_USE_GPU=1"],
 }
-CALLS = [("pingpong", 2, 8), ("pingpong", 2, 1 << 20), ("allreduce", 2, 8), ("allreduce", 2, 1 << 16), ("allreduce", 2, 1 << 20)]
+CALLS = [("pingpong", 2, 8), ("pingpong", 2, 1 << 20), ("allreduce", 2, 8), ("allreduce", 2, 1 << 16), ("allreduce", 2, 1 << 20),
+         ("split", 2, 0), ("dup", 2, 0)]
 
 
 def once(job, ranks, call, size):
