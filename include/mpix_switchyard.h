@@ -32,6 +32,15 @@ int MPIX_Query_cuda_support(void);
  * none. Collective over `comm`, an intracommunicator. See MPIX_Device_suggest(3). */
 int MPIX_Device_suggest(MPI_Comm comm, int* device);
 
+/* A communicator for the group of this name: one that the program has declared, one of the file in SWITCHYARD_GROUPS, or
+ * a process set of the launcher. Collective over the group's members alone, with the ranks in the group's order; a
+ * process that is in no group of this name gets MPI_COMM_NULL. To be freed by MPI_Comm_free. See
+ * MPIX_Comm_from_name(3). */
+int MPIX_Comm_from_name(const char* name, MPI_Comm* comm);
+
+/* Gives a group of processes of MPI_COMM_WORLD a name, in this process. Local. The group may be freed afterwards. */
+int MPIX_Group_declare(const char* name, MPI_Group group);
+
 /* Floating-point numbers of 16 and 8 bits, in host and device memory: IEEE's half, bfloat16, and the two 8-bit formats
  * of the OCP, e4m3 without infinities. They have MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX and MPIX_AVG. The handles are
  * there from MPI_Init (or MPI_Session_init) to MPI_Finalize, as a predefined type's are, and are not the program's to

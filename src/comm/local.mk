@@ -4,6 +4,10 @@ libswy_la_SOURCES += \
     src/comm/control.hpp \
     src/comm/establish.cpp \
     src/comm/establish.hpp \
+    src/comm/group_file.cpp \
+    src/comm/group_file.hpp \
+    src/comm/named.cpp \
+    src/comm/named.hpp \
     src/comm/neighbours.cpp \
     src/comm/neighbours.hpp \
     src/comm/order.cpp \

@@ -13,6 +13,7 @@
 #include "carrier/nccl/library.hpp"
 #include "comm/control.hpp"
 #include "comm/establish.hpp"
+#include "comm/named.hpp"
 #include "comm/state.hpp"
 #include "datatype/extension.hpp"
 #include "datatype/layout.hpp"
@@ -161,6 +162,9 @@ int after_init() {
         return rc;
     if (const int rc = share_settings(values); rc != MPI_SUCCESS)
         return rc;
+    if (values.groups)
+        if (const int rc = comm::share_group_file(values.groups_file); rc != MPI_SUCCESS)
+            return rc;
     begin_world(values);
     if (!problems.empty())  // after the collective calls: the other ranks must not wait for one that stops here
         return error::raise(Owner(MPI_COMM_WORLD), MPI_ERR_OTHER, "MPI_Init: " + problems);
@@ -186,6 +190,7 @@ int after_init() {
 
 void before_finalize() {
     const Inside guard;
+    comm::forget_groups();
     if (settings::values().enabled) {
         const bool reports = wants_report(settings::values());
         const report::Facts last = reports ? facts() : report::Facts{};

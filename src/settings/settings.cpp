@@ -145,6 +145,18 @@ std::string show_trace(const Values& values) {
     return values.trace_file.empty() ? "on" : values.trace_file;
 }
 
+bool read_groups(std::string_view text, Values& values) {
+    values.groups = text != "0";
+    values.groups_file = values.groups ? text : std::string_view();
+    return true;
+}
+
+std::string show_groups(const Values& values) {
+    if (!values.groups)
+        return "0";
+    return values.groups_file.empty() ? "on" : values.groups_file;
+}
+
 #define SWY_AGREED(field) pack<&Values::field>, unpack<&Values::field>
 #define SWY_OWN nullptr, nullptr
 
@@ -279,6 +291,12 @@ constexpr Setting kSettings[] = {
      read_bool<&Values::eager>,
      show_bool<&Values::eager>,
      SWY_AGREED(eager)},
+    {{"SWITCHYARD_GROUPS", "a file, or 0", "0",
+      "Names groups of ranks, for MPIX_Comm_from_name(3), which describes the file. Rank 0 of MPI_COMM_WORLD reads it.",
+      true},
+     read_groups,
+     show_groups,
+     SWY_AGREED(groups)},
     {{"SWITCHYARD_PINNED_POOL", kSize, "64M",
       "How much page-locked host memory is kept for staging, per device. Larger buffers are staged through ordinary "
       "memory, which is slower.",

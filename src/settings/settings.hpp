@@ -37,8 +37,10 @@ struct Values {
     std::size_t p2p_chunk = 512u << 10;     // SWITCHYARD_P2P_CHUNK: bytes of a chunk of the staged pipeline (agreed)
     bool eager = false;                     // SWITCHYARD_EAGER: NCCL communicators are made with MPI's (agreed)
     int comm_cache = 8;                     // SWITCHYARD_COMM_CACHE: idle NCCL communicators kept (agreed)
-    std::size_t pinned_pool = 64u << 20;    // SWITCHYARD_PINNED_POOL: bytes of pinned memory kept per device
-    ReportTo report = ReportTo::kOff;       // SWITCHYARD_REPORT=0|1|json:FILE (agreed, the file is rank 0's alone)
+    bool groups = false;                    // SWITCHYARD_GROUPS=FILE (agreed, the file is rank 0's alone)
+    std::string groups_file;
+    std::size_t pinned_pool = 64u << 20;  // SWITCHYARD_PINNED_POOL: bytes of pinned memory kept per device
+    ReportTo report = ReportTo::kOff;     // SWITCHYARD_REPORT=0|1|json:FILE (agreed, the file is rank 0's alone)
     std::string report_file;
     bool trace = false;  // SWITCHYARD_TRACE=FILE (agreed, the file is rank 0's alone)
     std::string trace_file;
