@@ -99,7 +99,6 @@ def plain(row, straight):
     if row.op():
         straight = straight.replace(f" {row.op().name},", " combine,").replace(f" {row.op().name})", " combine)")
         tests += [f"!datatype::averages({row.op().name})"] if averages(row) else []
-    tests += [f"route::on_host({b.name})" for b in row.buffers]
     types = list(dict.fromkeys(buffer_type(b) for b in row.buffers))
     if row.has("routed") and all(b.shape == "one" for b in row.buffers):
         tests += [f"route::small({row.buffers[-1].count}, {t})" for t in types]
@@ -112,6 +111,8 @@ def plain(row, straight):
         tests += [f"route::small({sized.count}, {sized.type}, {row.owner().name})"]
     else:
         tests += (["!route::job_agrees"] if row.has("routed") else []) + [f"route::plain({t})" for t in types]
+    # The driver is asked last: of calls that go to the router anyway, that one asks it.
+    tests += [f"route::on_host({b.name})" for b in row.buffers]
     return condition(tests) + f"\n        const route::Inside guard;\n{straight}\n    }}\n"
 
 

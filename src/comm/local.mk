@@ -1,5 +1,7 @@
 # What Switchyard knows of a communicator.
 libswy_la_SOURCES += \
+    src/comm/board.cpp \
+    src/comm/board.hpp \
     src/comm/control.cpp \
     src/comm/control.hpp \
     src/comm/establish.cpp \

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "comm/board.hpp"
 #include "device/device.hpp"
 #include "route/reason.hpp"
 
@@ -36,6 +37,9 @@ struct State {
     std::uint64_t agreed_calls = 0;
     // What an agreement sends and receives. Here and not on the stack: one that timed out is still under way.
     std::array<std::int64_t, 9> ballot_mine{}, ballot_all{};
+    // By which blocking calls agree, once some have; null where the ranks do not share memory, or have not tried yet.
+    std::shared_ptr<Board> board;
+    bool board_tried = false;
 
     // Peers' ranks in MPI_COMM_WORLD, by rank; empty until point-to-point asks (comm/world.hpp).
     std::vector<int> world;

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "datatype/element.hpp"
@@ -48,6 +51,128 @@ std::int64_t hash(const Fingerprint& print) {
     return static_cast<std::int64_t>(h);
 }
 
+// Counted here, where the call has its place among the communicator's calls.
+Fingerprint fingerprint(const Call& call, comm::State& comm, const Vote& vote) {
+    return {comm.agreed_calls++, vote.bytes, call.root, static_cast<std::uint16_t>(plain(call.id)), vote.op,
+            vote.element};
+}
+
+void fill(Ballot& ballot, const Vote& vote, bool begun, const Fingerprint& print) {
+    ballot[kDevice] = vote.device;
+    ballot[kHost] = vote.host;
+    ballot[kObstacle] = static_cast<std::int64_t>(vote.obstacle);
+    ballot[kSetup] = static_cast<std::int64_t>(vote.setup);
+    ballot[kLarge] = vote.large;
+    ballot[kInFlight] = vote.in_flight;
+    ballot[kBegun] = begun;
+    ballot[kPrint] = hash(print);
+    ballot[kPrintComplement] = ~ballot[kPrint];
+}
+
+int cast(comm::State& comm, const Ballot& mine, Ballot& all, MPI_Request& request) {
+    return real::Iallreduce(mine.data(), all.data(), kFields, MPI_INT64_T, MPI_MAX, comm.handle, &request);
+}
+
+Verdict unsettled(Verdict::State state, int mpi_code = MPI_SUCCESS) {
+    Verdict verdict;
+    verdict.state = state;
+    verdict.mpi_code = mpi_code;
+    return verdict;
+}
+
+Verdict agree_by_mpi(comm::State& comm, const request::Deadline& deadline) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (const int rc = cast(comm, comm.ballot_mine, comm.ballot_all, request); rc != MPI_SUCCESS)
+        return unsettled(Verdict::State::kMpiError, rc);
+    if (!request::wait(request, deadline))
+        return unsettled(Verdict::State::kTimeout);
+    return read(comm.ballot_all);
+}
+
+// The ballot, and then the fingerprint as it is.
+comm::Board::Words words_of(const Ballot& ballot, const Fingerprint& print) {
+    comm::Board::Words words{};
+    static_assert(sizeof words == sizeof ballot + sizeof print);
+    std::copy(ballot.begin(), ballot.end(), words.begin());
+    std::memcpy(&words[kFields], &print, sizeof print);
+    return words;
+}
+
+Fingerprint print_in(const comm::Board::Words& words) {
+    Fingerprint print;
+    std::memcpy(static_cast<void*>(&print), &words[kFields], sizeof print);
+    return print;
+}
+
+// Of the last call that does not block, as much as is known.
+Fingerprint begun_by(const comm::Board& board, int rank) {
+    const comm::Board::Begun begun = board.begun(rank);
+    Fingerprint print;
+    print.sequence = begun.end - 1;
+    print.call = begun.what;
+    print.op = static_cast<std::uint8_t>(datatype::Operator::kNull);
+    return print;
+}
+
+Verdict unsettled(comm::Board::Outcome outcome) {
+    Verdict verdict = unsettled(Verdict::State::kTimeout);
+    if (outcome == comm::Board::Outcome::kClosed) {
+        verdict.state = Verdict::State::kMismatch;
+        verdict.mismatch = "the ranks' calls do not match, as another rank has found";
+    }
+    return verdict;
+}
+
+// Found by this rank alone: those who do not wait are in the real call by now.
+Verdict mismatch(comm::State& comm, const Fingerprint& mine, std::vector<std::pair<int, Fingerprint>> prints) {
+    comm.board->close();
+    prints.emplace_back(comm.rank, mine);
+    Verdict verdict = unsettled(Verdict::State::kMismatch);
+    verdict.mismatch = compare(std::move(prints));
+    return verdict;
+}
+
+Verdict agree_by_board(comm::State& comm, const Fingerprint& print, const request::Deadline& deadline) {
+    comm::Board& board = *comm.board;
+    const comm::Board::Words mine = words_of(comm.ballot_mine, print);
+    if (const auto told = board.tell(mine, deadline); told != comm::Board::Outcome::kDone)
+        return unsettled(told);
+    Ballot& all = comm.ballot_all;
+    all = comm.ballot_mine;
+    std::vector<std::pair<int, Fingerprint>> others;
+    bool some_begun = false;
+    bool differ = false;
+    for (int step = 1; step < comm.size; ++step) {
+        const int rank = (comm.rank + step) % comm.size;
+        const comm::Board::Words* words = nullptr;
+        switch (const auto outcome = board.await(rank, print.sequence, deadline, words)) {
+            case comm::Board::Outcome::kDone:
+                for (std::size_t field = 0; field < kFields; ++field)
+                    all[field] = std::max(all[field], (*words)[field]);
+                differ |= (*words)[kPrint] != mine[kPrint];
+                break;
+            case comm::Board::Outcome::kBegun:
+                some_begun = true;
+                break;
+            default:
+                return unsettled(outcome);
+        }
+    }
+    if (!some_begun && !differ)
+        return read(all);
+    // Those who have begun something that does not block wait for an exchange by MPI, which will find the mismatch.
+    // Everybody can take part in it unless somebody has told that it has host memory, and has gone on.
+    if (some_begun && all[kHost] == 0) {
+        board.close();
+        return agree_by_mpi(comm, deadline);
+    }
+    for (int rank = 0; rank < comm.size; ++rank)
+        if (rank != comm.rank)
+            others.emplace_back(rank,
+                                board.heard(rank) != nullptr ? print_in(*board.heard(rank)) : begun_by(board, rank));
+    return mismatch(comm, print, std::move(others));
+}
+
 Verdict trusted(const Vote& vote) {
     Verdict verdict;
     verdict.any_device = vote.device;
@@ -69,6 +194,13 @@ std::string ranks_in_words(const std::vector<int>& ranks) {
 
 }  // namespace
 
+void describe(const Call& call, Vote& vote) {
+    vote.bytes = message_bytes(call);
+    vote.op = static_cast<std::uint8_t>(datatype::operator_of(call.op));
+    if (call.op != MPI_OP_NULL)
+        vote.element = static_cast<std::uint8_t>(datatype::element_of(call.operands.back().type).element);
+}
+
 std::string in_words(const Fingerprint& print) {
     std::string text = fmt::format("{} number {}", name(static_cast<CallId>(print.call)), print.sequence + 1);
     if (print.bytes != 0)  // each rank knows it
@@ -79,23 +211,6 @@ std::string in_words(const Fingerprint& print) {
         text += fmt::format(", {} of {}", datatype::name(static_cast<datatype::Operator>(print.op)),
                             datatype::name(static_cast<datatype::Element>(print.element)));
     return text;
-}
-
-int cast(const Call& call, comm::State& comm, const Vote& vote, bool begun, Fingerprint& print, Ballot& mine,
-         Ballot& all, MPI_Request& request) {
-    // Counted here, where the call has its place among the communicator's calls.
-    print = {comm.agreed_calls++, vote.bytes, call.root, static_cast<std::uint16_t>(plain(call.id)), vote.op,
-             vote.element};
-    mine[kDevice] = vote.device;
-    mine[kHost] = vote.host;
-    mine[kObstacle] = static_cast<std::int64_t>(vote.obstacle);
-    mine[kSetup] = static_cast<std::int64_t>(vote.setup);
-    mine[kLarge] = vote.large;
-    mine[kInFlight] = vote.in_flight;
-    mine[kBegun] = begun;
-    mine[kPrint] = hash(print);
-    mine[kPrintComplement] = ~mine[kPrint];
-    return real::Iallreduce(mine.data(), all.data(), kFields, MPI_INT64_T, MPI_MAX, comm.handle, &request);
 }
 
 Verdict read(const Ballot& all) {
@@ -113,6 +228,15 @@ Verdict read(const Ballot& all) {
     return verdict;
 }
 
+int begin(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print, Ballot& mine, Ballot& all,
+          MPI_Request& request) {
+    print = fingerprint(call, comm, vote);
+    fill(mine, vote, true, print);
+    if (comm.board != nullptr)
+        comm.board->tell_begun(print.sequence, print.call);
+    return cast(comm, mine, all, request);
+}
+
 // A rank that passes nothing cannot know what the others pass, however uniform the program is.
 bool trusts(CallId id) {
     return settings::values().agree == settings::Agree::kTrust && !size_is_unknown(id);
@@ -122,18 +246,50 @@ Verdict agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint
     if (trusts(call.id))
         return trusted(vote);
     const report::trace::Part part("agreement");
-    Verdict verdict;
-    MPI_Request request = MPI_REQUEST_NULL;
-    verdict.mpi_code = cast(call, comm, vote, false, print, comm.ballot_mine, comm.ballot_all, request);
-    if (verdict.mpi_code != MPI_SUCCESS) {
-        verdict.state = Verdict::State::kMpiError;
-        return verdict;
+    print = fingerprint(call, comm, vote);
+    fill(comm.ballot_mine, vote, false, print);
+    const request::Deadline deadline(settings::values().timeout);
+    return has_board(comm) ? agree_by_board(comm, print, deadline) : agree_by_mpi(comm, deadline);
+}
+
+Verdict tell_host(const Call& call, comm::State& comm) {
+    Vote vote;
+    vote.host = true;
+    describe(call, vote);
+    const Fingerprint print = fingerprint(call, comm, vote);
+    fill(comm.ballot_mine, vote, false, print);
+    const comm::Board::Words mine = words_of(comm.ballot_mine, print);
+    comm::Board& board = *comm.board;
+    if (const auto told = board.tell(mine, request::Deadline(settings::values().timeout));
+        told != comm::Board::Outcome::kDone)
+        return unsettled(told);
+    std::vector<std::pair<int, Fingerprint>> others;
+    for (int rank = 0; rank < comm.size; ++rank) {
+        if (rank == comm.rank)
+            continue;
+        const std::uint64_t begun = board.begun(rank).end;  // first: it tells before it begins a later call
+        const comm::Board::Words* words = board.heard(rank);
+        if (words != nullptr && (*words)[kPrint] != mine[kPrint])
+            others.emplace_back(rank, print_in(*words));
+        else if (words == nullptr && begun > print.sequence)
+            others.emplace_back(rank, begun_by(board, rank));
     }
-    if (!request::wait(request, request::Deadline(settings::values().timeout))) {
-        verdict.state = Verdict::State::kTimeout;
-        return verdict;
-    }
-    return read(comm.ballot_all);
+    return others.empty() ? Verdict{} : mismatch(comm, print, std::move(others));
+}
+
+bool has_board(comm::State& comm) {
+    if (comm.board != nullptr && comm.board->closed())
+        comm.board.reset();
+    return comm.board != nullptr;
+}
+
+int share_board(comm::State& comm, const Fingerprint& print) {
+    const bool wanted = !comm.board_tried && print.sequence >= comm::Board::kWorth &&
+                        comm.size <= comm::Board::kMostRanks && settings::values().agree == settings::Agree::kFull;
+    if (!wanted)
+        return MPI_SUCCESS;
+    comm.board_tried = true;
+    return comm::Board::make(comm);
 }
 
 std::string describe_mismatch(comm::State& comm, const Fingerprint& mine) {
@@ -143,9 +299,17 @@ std::string describe_mismatch(comm::State& comm, const Fingerprint& mine) {
 }
 
 std::string compare(const std::vector<Fingerprint>& by_rank) {
-    std::map<std::string, std::vector<int>> callers;
+    std::vector<std::pair<int, Fingerprint>> prints;
     for (std::size_t rank = 0; rank < by_rank.size(); ++rank)
-        callers[in_words(by_rank[rank])].push_back(static_cast<int>(rank));
+        prints.emplace_back(static_cast<int>(rank), by_rank[rank]);
+    return compare(prints);
+}
+
+std::string compare(std::vector<std::pair<int, Fingerprint>> prints) {
+    std::sort(prints.begin(), prints.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::map<std::string, std::vector<int>> callers;
+    for (const auto& [rank, print] : prints)
+        callers[in_words(print)].push_back(rank);
     std::string text = "the ranks' calls do not match";
     const char* separator = ": ";
     for (const auto& [what, ranks] : callers) {

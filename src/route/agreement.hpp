@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/state.hpp"
@@ -26,6 +27,9 @@ struct Vote {
     std::uint8_t op = 0;
 };
 
+// The part of it that must be equal on all ranks.
+void describe(const Call& call, Vote& vote);
+
 // What all ranks know afterwards; the same on every rank.
 struct Verdict {
     enum class State : std::uint8_t { kSettled, kMismatch, kTimeout, kMpiError } state = State::kSettled;
@@ -34,6 +38,7 @@ struct Verdict {
     comm::Setup setup = comm::Setup::kNone;
     bool begun = false;  // a rank made a call that does not block
     Reason obstacle = Reason::kNone;
+    std::string mismatch;  // with kMismatch: the error text, where the ranks need not be asked for it
 };
 
 // What is sent and received.
@@ -50,19 +55,34 @@ struct Fingerprint {
 };
 std::string in_words(const Fingerprint& print);
 
-// The beginning and the end of an agreement. A call that does not block is named as `begun`. MPI's code.
-int cast(const Call& call, comm::State& comm, const Vote& vote, bool begun, Fingerprint& print, Ballot& mine,
-         Ballot& all, MPI_Request& request);
+// The agreement of a call that does not block: its beginning, which returns MPI's code, and what it has come to once
+// `request` is complete.
+int begin(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print, Ballot& mine, Ballot& all,
+          MPI_Request& request);
 Verdict read(const Ballot& all);
 
 // SWITCHYARD_AGREE=trust: the vote of this rank is taken for everybody's, where a rank can know what the others pass.
 bool trusts(CallId id);
 
-// Collective over the communicator, unless the ranks are trusted.
+// The whole agreement of a call that blocks: over memory that the ranks share, where they do, else by MPI. Collective
+// over the communicator, unless the ranks are trusted.
 Verdict agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print);
+
+// The same for a rank that has host memory alone in the call, on a communicator with a board. Whatever the others have,
+// such a rank makes the real call; so it tells them and does not wait. Finds a mismatch with those who came before it.
+Verdict tell_host(const Call& call, comm::State& comm);
+
+// Is there one, still in step?
+bool has_board(comm::State& comm);
+
+// Has the ranks share memory for their next agreements, where they can and enough have been made. Collective over the
+// communicator, after an agreement that has settled the call named by `print`. MPI's code.
+int share_board(comm::State& comm, const Fingerprint& print);
 
 // After kMismatch, collective over the communicator: who called what, for the error text.
 std::string describe_mismatch(comm::State& comm, const Fingerprint& mine);
-std::string compare(const std::vector<Fingerprint>& by_rank);  // the text alone
+// The text alone, of all ranks or of those that are known.
+std::string compare(const std::vector<Fingerprint>& by_rank);
+std::string compare(std::vector<std::pair<int, Fingerprint>> prints);
 
 }  // namespace swy::route

@@ -47,12 +47,12 @@ class Collective final : public request::Operation {
             announced_.emplace(comm);
             order_->enter(this);
         }
-        nccl::Work work;
+        std::optional<nccl::Work> work;
         Vote vote = vote_of(call, comm, presence, *under_way_, work);
         if (vote.obstacle == Reason::kNone && (vote.setup != comm::Setup::kNone || comm.nccl == nullptr))
             vote.obstacle = comm.obstacle != Reason::kNone ? comm.obstacle : Reason::kNotReady;
         if (!vote.host && vote.obstacle == Reason::kNone) {
-            flight_ = std::make_unique<nccl::Flight>(std::move(work), comm.nccl);
+            flight_ = std::make_unique<nccl::Flight>(std::move(*work), comm.nccl);
             if (!flight_->ready())
                 vote.obstacle = Reason::kNoMemory;
         }
@@ -61,7 +61,7 @@ class Collective final : public request::Operation {
 
     // The engine has it. Not under the lock. MPI's code.
     int agree_first(comm::State& comm, const Vote& vote) {
-        const int rc = cast(kept_->call(), comm, vote, true, print_, mine_, all_, agreement_);
+        const int rc = begin(kept_->call(), comm, vote, print_, mine_, all_, agreement_);
         const request::Hold hold;
         if (rc != MPI_SUCCESS) {
             fail_here(MPI_ERR_OTHER, "the agreement of the ranks could not begin");

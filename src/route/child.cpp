@@ -139,7 +139,7 @@ int make_at_once(comm::State& state) {
             return MPI_SUCCESS;
         rc = comm::establish(state, location);
     }
-    const bool orders = state.nccl != nullptr && settings::values().agree == settings::Agree::kFull;
+    const bool orders = state.nccl != nullptr && settings::values().agree != settings::Agree::kTrust;
     return rc == MPI_SUCCESS && orders ? comm::Order::make(state) : rc;
 }
 
@@ -156,7 +156,7 @@ int has_made(MPI_Comm parent, MPI_Comm made) {
         return MPI_SUCCESS;
     const Inside guard;
     // With trust nobody would know which ranks have it ready.
-    const bool agrees = settings::values().agree == settings::Agree::kFull;
+    const bool agrees = settings::values().agree != settings::Agree::kTrust;
     const comm::State* from = parent != MPI_COMM_NULL && agrees ? comm::known(parent) : nullptr;
     if (from != nullptr && from->nccl != nullptr)
         split_off(*from, made);

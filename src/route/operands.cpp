@@ -80,7 +80,17 @@ Presence on_device(const Call& call) {
     return found;
 }
 
-bool any_on_host(const Call& call) {
+bool has_plain_data(const Call& call) {
+    return std::any_of(call.operands.begin(), call.operands.end(), [](const Operand& operand) {
+        const bool one = operand.shape == Shape::kOne || operand.shape == Shape::kRanks;
+        return one && operand.at == At::kAll && operand.address != MPI_IN_PLACE && operand.count > 0 &&
+               datatype::predefined_size(operand.type) != 0;
+    });
+}
+
+bool any_on_host(const Call& call, Presence presence) {
+    if (presence == Presence::kNothing && has_plain_data(call))
+        return true;
     return std::any_of(call.operands.begin(), call.operands.end(),
                        [&](const Operand& operand) { return carrier::staged::touches_host_alone(call, operand); });
 }

@@ -18,9 +18,12 @@ enum class Presence : std::uint8_t {
 // For host memory: one driver query an operand.
 Presence on_device(const Call& call);
 
-// Has this rank host memory in a routed call? Operands that MPI ignores or that have no data do not count. Throws
-// std::bad_alloc.
-bool any_on_host(const Call& call);
+// Has it data of a predefined type that every rank has in the call? May say no where only a longer look would find it.
+bool has_plain_data(const Call& call);
+
+// Has this rank host memory in a routed call, in which it has this on devices? Operands that MPI ignores or that have
+// no data do not count. Throws std::bad_alloc.
+bool any_on_host(const Call& call, Presence presence);
 
 // A collective in which some ranks do not know how much the others pass: MPI_Gatherv and MPI_Scatterv, MPI_Alltoallv
 // and MPI_Alltoallw, those on neighbours. No rank alone can tell whether it is a small one.

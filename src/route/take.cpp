@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <new>
+#include <optional>
 
 #include "carrier/nccl/collectives.hpp"
 #include "carrier/peer/reduce.hpp"
@@ -135,38 +136,58 @@ int make_order(const Call& call, comm::State& comm) {
     return comm.order != nullptr || trusts(call.id) ? MPI_SUCCESS : comm::Order::make(comm);
 }
 
-int set_up(const Call& call, const Verdict& verdict, comm::State& comm, const device::Location& location) {
-    if (verdict.setup == comm::Setup::kMake)
-        comm::drop_coming(comm);  // on all ranks, whatever becomes of this call
+int set_up(const Call& call, const Verdict& verdict, comm::State& comm,
+           const std::optional<carrier::nccl::Work>& work) {
+    // On all ranks, whatever becomes of this call; but those with host memory need not know what the others have found.
+    if (verdict.setup == comm::Setup::kMake && !verdict.any_host)
+        comm::drop_coming(comm);
     if (!all_can(call, verdict) || verdict.setup == comm::Setup::kNone)
         return MPI_SUCCESS;
     const report::trace::Part part("NCCL communicator");
     if (verdict.setup == comm::Setup::kMake)
-        return comm::establish(comm, location);
+        return comm::establish(comm, work->location);
     comm::take_up_coming(comm);
     return MPI_SUCCESS;
+}
+
+constexpr const char* kNotAllCame =
+    "SWITCHYARD_TIMEOUT has passed before all ranks of the communicator entered the call";
+
+// Asks the ranks where the agreement has not told it.
+std::string mismatch_in_words(const Call& call, comm::State& comm, const Verdict& verdict, const Fingerprint& print) {
+    if (!verdict.mismatch.empty())
+        return verdict.mismatch;
+    return verdict.begun ? describe_with_begun(call, comm, print) : describe_mismatch(comm, print);
+}
+
+// A rank that tells the others of its host memory and need not hear from them.
+int told(const Call& call, Real real, comm::State& comm) {
+    const Verdict verdict = tell_host(call, comm);
+    if (verdict.state == Verdict::State::kSettled) [[likely]]
+        return host(call, real);
+    return failed(call, comm, verdict.state == Verdict::State::kTimeout ? kNotAllCame : verdict.mismatch);
 }
 
 int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
     const report::Time since = report::enabled ? std::chrono::steady_clock::now() : report::Time();
     const p2p::lanes::Collective collective(comm);
     const UnderWay under_way(UnderWay::Kind::kBlocking);
-    carrier::nccl::Work work;
+    std::optional<carrier::nccl::Work> work;
     Fingerprint print;
     const Verdict verdict = agree(call, comm, vote_of(call, comm, presence, under_way, work), print);
     switch (verdict.state) {
         case Verdict::State::kMpiError:
             return verdict.mpi_code;
         case Verdict::State::kTimeout:
-            return failed(call, comm,
-                          "SWITCHYARD_TIMEOUT has passed before all ranks of the communicator entered the call");
+            return failed(call, comm, kNotAllCame);
         case Verdict::State::kMismatch:
-            return failed(call, comm,
-                          verdict.begun ? describe_with_begun(call, comm, print) : describe_mismatch(comm, print));
+            return failed(call, comm, mismatch_in_words(call, comm, verdict, print));
         case Verdict::State::kSettled:
             break;
     }
-    if (const int rc = set_up(call, verdict, comm, work.location); rc != MPI_SUCCESS)
+    if (const int rc = share_board(comm, print); rc != MPI_SUCCESS)
+        return rc;
+    if (const int rc = set_up(call, verdict, comm, work); rc != MPI_SUCCESS)
         return rc;
     const Route route = route_from(call, verdict, comm.obstacle);
     if (route.carrier != Carrier::kNccl)
@@ -176,8 +197,8 @@ int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
     if (verdict.in_flight && comm.order == nullptr)
         return local(call, real, presence, Reason::kNoMemory, &since);
     const auto run = [&] {
-        const std::string failure =
-            verdict.in_flight ? run_in_turn(call, comm, print, std::move(work)) : carrier::nccl::run(work, *comm.nccl);
+        const std::string failure = verdict.in_flight ? run_in_turn(call, comm, print, std::move(*work))
+                                                      : carrier::nccl::run(*work, *comm.nccl);
         return failure.empty() ? MPI_SUCCESS : failed(call, comm, failure);
     };
     return reported(call, route, run, &since);
@@ -199,6 +220,8 @@ int routed(const Call& call, Real real) {
     if (const Reason alone = reason_to_settle_alone(call, comm); alone != Reason::kNone)
         return local(call, real, presence, alone);
     const Inside guard;
+    if (presence == Presence::kNothing && has_board(*comm) && has_plain_data(call))
+        return told(call, real, *comm);
     return agreed(call, real, *comm, presence);
 }
 

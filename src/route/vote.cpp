@@ -36,17 +36,15 @@ Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
 }
 
 Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const UnderWay& under_way,
-             carrier::nccl::Work& work) {
+             std::optional<carrier::nccl::Work>& into) {
     Vote vote;
-    vote.bytes = message_bytes(call);
-    vote.op = static_cast<std::uint8_t>(datatype::operator_of(call.op));
-    if (call.op != MPI_OP_NULL)
-        vote.element = static_cast<std::uint8_t>(datatype::element_of(call.operands.back().type).element);
+    describe(call, vote);
     vote.device = presence == Presence::kData;
-    vote.host = any_on_host(call);
+    vote.host = any_on_host(call, presence);
     vote.in_flight = under_way.wants_turn();
     vote.large = size_is_unknown(call.id) && payload_bytes(call) >= threshold;
     if (!vote.host) {
+        carrier::nccl::Work& work = into.emplace();
         vote.obstacle = carrier::nccl::prepare(call, comm.rank, comm.size, work);
         if (!vote.device)
             work.location = without_data(comm);

@@ -77,7 +77,7 @@ std::string show_size(const Values& values) {
 }
 
 // Words of an enumeration, in the order of its values.
-constexpr std::array<std::string_view, 2> kAgreeWords = {"full", "trust"};
+constexpr std::array<std::string_view, 3> kAgreeWords = {"full", "mpi", "trust"};
 constexpr std::array<std::string_view, 3> kSyncWords = {"none", "legacy", "device"};
 constexpr std::array<std::string_view, 3> kP2pCommWords = {"pair", "shared", "auto"};
 
@@ -191,11 +191,12 @@ constexpr Setting kSettings[] = {
      read_size<&Values::nccl_threshold>,
      show_size<&Values::nccl_threshold>,
      SWY_AGREED(nccl_threshold)},
-    {{"SWITCHYARD_AGREE", "full or trust", "full",
+    {{"SWITCHYARD_AGREE", "full, mpi or trust", "full",
       "With full, ranks agree on the route of each large collective before data moves, so that some may pass device "
-      "memory and others host "
-      "memory. With trust they do not: for programs in which all ranks are known to pass the same kind of memory, "
-      "device and size; others hang.",
+      "memory and others host memory: over memory that they share where all are on one node, else by a small "
+      "reduction of MPI's. With mpi it is always that, and ranks that pass host memory wait for it too, so that calls "
+      "which do not match are reported on every rank. With trust they do not agree: for programs in which all ranks "
+      "are known to pass the same kind of memory, device and size; others hang.",
       true},
      read_word<&Values::agree, kAgreeWords>,
      show_word<&Values::agree, kAgreeWords>,

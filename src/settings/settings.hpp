@@ -12,7 +12,7 @@
 
 namespace swy::settings {
 
-enum class Agree : std::uint8_t { kFull, kTrust };
+enum class Agree : std::uint8_t { kFull, kMpi, kTrust };
 enum class Sync : std::uint8_t { kNone, kLegacy, kDevice };
 enum class P2pComm : std::uint8_t { kPair, kShared, kAuto };
 enum class ReportTo : std::uint8_t { kOff, kText, kJson };

@@ -7,7 +7,9 @@
 // launch: -n 3 --gpus 3 -x VGPU_JITTER=7 -- --rounds 200
 // launch: -n 4 --gpus 4 -- --rounds 250
 // launch: -n 5 --gpus 5 -x VGPU_JITTER=11 -- --rounds 120
+// launch: -n 8 --gpus 8 -- --rounds 60
 // launch: -n 4 --gpus 2 -- --rounds 120
+// launch: -n 3 --gpus 3 -x SWITCHYARD_AGREE=mpi -- --rounds 100
 // launch: -n 3 --gpus 3 -x SWITCHYARD_NCCL=0 -- --rounds 80
 // launch: -n 2 --gpus 2 -- --rounds 150 --all-device
 // launch: -n 2 --gpus 2 -x SWITCHYARD_AGREE=trust -- --rounds 150 --all-device

@@ -1,17 +1,25 @@
 // Ranks whose collectives do not match get an MPI error on every rank that names both calls, never a hang; the
-// communicator works afterwards.
+// communicator works afterwards. With --board the ranks have shared memory by then, through which they agree. A rank
+// with host memory alone does not wait there, so what does not match is found by those who come later: with --abort
+// KIND the program makes such a mistake, under MPI's own error handler (mismatch_abort.test).
 // clang-format off
 // launch: -n 2 --gpus 2
 // launch: -n 4 --gpus 4
+// launch: -n 2 --gpus 2 -- --board
+// launch: -n 4 --gpus 4 -x VGPU_JITTER=5 -- --board
+// launch: -n 3 --gpus 3 -x SWITCHYARD_AGREE=mpi -- --board
 // test-timeout: 60
 // clang-format on
 
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gpu.hpp"
@@ -46,14 +54,56 @@ void mismatch(const char* what, const std::function<int()>& call, const std::vec
         expect(text.find(word) != std::string::npos, what, "no \"" + word + "\" in: " + text);
 }
 
+// As many matching calls as it takes for the ranks to share memory.
+void share_memory() {
+    std::vector<double> in(kCount, 1.0), out(kCount);
+    for (int i = 0; i < 8; ++i)
+        MPI_Allreduce(in.data(), out.data(), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    expect(out.back() == size, "before", "the sum of ones is " + std::to_string(out.back()));
+}
+
+// Does not return. The last rank is late.
+void mistake(const std::string& kind, void* device) {
+    std::vector<double> in(kCount, 1.0), out(kCount);
+    if (rank == size - 1)
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const bool odd = rank == 0;
+    if (kind == "host")  // all ranks have host memory
+        odd ? MPI_Bcast(in.data(), kCount, MPI_DOUBLE, 0, MPI_COMM_WORLD)
+            : MPI_Allreduce(in.data(), out.data(), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    else if (kind == "mixed")  // the first rank has
+        odd ? MPI_Bcast(in.data(), kCount, MPI_DOUBLE, 0, MPI_COMM_WORLD)
+            : MPI_Allreduce(device, device, kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    else if (kind == "begun") {  // the first rank's call does not block
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (odd)
+            MPI_Iallreduce(device, device, kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+        else
+            MPI_Allreduce(in.data(), out.data(), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     gpu::Driver::get().use(rank % gpu::Driver::get().devices);
+    const std::string mode = argc > 1 ? argv[1] : "";
+    if (!mode.empty())
+        share_memory();
+    if (mode == "--abort" && argc > 2) {
+        const gpu::Memory memory(gpu::Kind::kDevice, kCount * sizeof(double));
+        // With an NCCL communicator there, calls that do not block agree too.
+        MPI_Allreduce(MPI_IN_PLACE, memory.at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        mistake(argv[2], memory.at(0));
+        std::fprintf(stderr, "rank %d: %s: came back\n", rank, argv[2]);
+        MPI_Finalize();
+        return 0;
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     {
         const gpu::Memory a(gpu::Kind::kDevice, kCount * sizeof(double)),
             b(gpu::Kind::kDevice, kCount * sizeof(double));
@@ -100,12 +150,15 @@ int main(int argc, char** argv) {
                  },
                  {std::to_string(kCount / size * 8), std::to_string(kCount / 2 / size * 8)});
         std::vector<double> host(kCount, 1.0);
-        mismatch("a host rank is named too",
-                 [&] {
-                     return rank == 0 ? MPI_Bcast(host.data(), kCount, MPI_DOUBLE, 0, MPI_COMM_WORLD)
-                                      : MPI_Allreduce(a.at(0), b.at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-                 },
-                 {"MPI_Bcast", "MPI_Allreduce"});
+        const bool host_waits = mode.empty() || std::getenv("SWITCHYARD_AGREE") != nullptr;
+        if (host_waits)
+            mismatch("a host rank is named too",
+                     [&] {
+                         return rank == 0
+                                    ? MPI_Bcast(host.data(), kCount, MPI_DOUBLE, 0, MPI_COMM_WORLD)
+                                    : MPI_Allreduce(a.at(0), b.at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+                     },
+                     {"MPI_Bcast", "MPI_Allreduce"});
         // Once a blocking one has made an NCCL communicator, those that do not block agree too.
         expect(MPI_Allreduce(a.at(0), b.at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS, "between",
                "error");
