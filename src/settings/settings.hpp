@@ -25,7 +25,7 @@ struct Values {
     std::string nccl_library;  // SWITCHYARD_NCCL_LIBRARY: file or soname; "" is libnccl.so.2
     std::size_t nccl_threshold =
         65536;  // SWITCHYARD_NCCL_THRESHOLD: bytes from which a collective agrees and takes NCCL (agreed)
-    Agree agree = Agree::kFull;         // SWITCHYARD_AGREE=full|trust (agreed)
+    Agree agree = Agree::kFull;         // SWITCHYARD_AGREE=full|mpi|trust (agreed)
     bool deterministic = false;         // SWITCHYARD_DETERMINISTIC (agreed)
     Sync sync = Sync::kLegacy;          // SWITCHYARD_SYNC=none|legacy|device
     double timeout = 0;                 // SWITCHYARD_TIMEOUT seconds, 0 is none (agreed)

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "use.hpp"
 
@@ -36,35 +37,36 @@ void use_and_end(MPI_Comm& between, bool first_group, const char* what) {
     MPI_Comm_disconnect(&between);
 }
 
-// Open MPI gives spawned processes mpirun's environment, without what it was told by -x.
-MPI_Info environment() {
-    std::string all;
+// The arguments of env(1) that start the program with this process's settings: Open MPI gives spawned processes
+// mpirun's environment, without what it was told by -x, and an MPI_Info value is too short for them.
+std::vector<std::string> with_environment(const char* program) {
+    std::vector<std::string> arguments;
     for (const char* name : {"LD_PRELOAD", "LD_LIBRARY_PATH", "VGPU_COUNT", "VGPU_NODE", "VGPU_JITTER",
                              "VGPU_NCCL_VERSION", "SWITCHYARD_P2P_COMM"})
         if (const char* value = std::getenv(name))
-            all += std::string(all.empty() ? "" : "\n") + name + "=" + value;
-    MPI_Info info = MPI_INFO_NULL;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "env", all.c_str());
-    return info;
+            arguments.push_back(std::string(name) + "=" + value);
+    arguments.insert(arguments.end(), {program, "--child"});
+    return arguments;
 }
 
 void spawn(const char* program) {
-    MPI_Info info = environment();
-    char child[] = "--child";
-    char* arguments[] = {child, nullptr};
+    std::vector<std::string> words = with_environment(program);
+    std::vector<char*> arguments;
+    for (std::string& word : words)
+        arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    char env[] = "/usr/bin/env";
     MPI_Comm between = MPI_COMM_NULL;
-    MPI_Comm_spawn(program, arguments, 2, info, 0, MPI_COMM_WORLD, &between, MPI_ERRCODES_IGNORE);
+    MPI_Comm_spawn(env, arguments.data(), 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between, MPI_ERRCODES_IGNORE);
     use_and_end(between, true, "MPI_Comm_spawn");
 
-    char* programs[] = {const_cast<char*>(program), const_cast<char*>(program)};
-    char** all_arguments[] = {arguments, arguments};
+    char* programs[] = {env, env};
+    char** all_arguments[] = {arguments.data(), arguments.data()};
     const int counts[] = {1, 2};
-    MPI_Info infos[] = {info, info};
+    MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
     MPI_Comm_spawn_multiple(2, programs, all_arguments, counts, infos, 0, MPI_COMM_WORLD, &between,
                             MPI_ERRCODES_IGNORE);
     use_and_end(between, true, "MPI_Comm_spawn_multiple");
-    MPI_Info_free(&info);
 }
 
 // The lower half of the ranks accepts, the upper half connects.

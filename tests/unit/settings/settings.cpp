@@ -83,7 +83,7 @@ TEST_F(Settings, A_bad_value_is_named_with_its_variable_and_what_is_allowed) {
     setenv("SWITCHYARD_AGREE", "maybe", 1);
     Values values;
     const std::string problem = read(values);
-    for (const char* part : {"SWITCHYARD_AGREE", "maybe", "full or trust"})
+    for (const char* part : {"SWITCHYARD_AGREE", "maybe", "full, mpi or trust"})
         EXPECT_NE(problem.find(part), std::string::npos) << problem;
     EXPECT_EQ(values.agree, Agree::kFull);
 }
