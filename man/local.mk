@@ -1,6 +1,6 @@
 # Manual pages. switchyard(7) gets its tables of settings and reasons from the program while building.
 dist_man_MANS += man/switchyard.1 man/switchyard-doctor.1 man/switchyard-info.1 man/switchyard-report.1 man/switchyard-run.1 man/switchyard-topo.1 \
-    man/vgpu.7 \
+    man/swycc.1 man/vgpu.7 \
     man/MPIX_AVG.3 man/MPIX_Comm_from_name.3 man/MPIX_Device_suggest.3 man/MPIX_FLOAT16.3
 nodist_man_MANS += man/switchyard.7 man/switchyard-routes.7
 EXTRA_DIST += man/switchyard.7.in
@@ -16,3 +16,7 @@ man/switchyard.7: man/switchyard.7.in switchyard$(EXEEXT)
 	$(AM_V_GEN)./switchyard settings --roff >$@.settings && ./switchyard settings --roff-reasons >$@.reasons && \
 	sed -e '/^@SETTINGS@$$/{r $@.settings' -e 'd;}' -e '/^@REASONS@$$/{r $@.reasons' -e 'd;}' $(srcdir)/man/switchyard.7.in >$@.tmp && \
 	rm -f $@.settings $@.reasons && mv $@.tmp $@
+
+# The three wrappers have one page. Taken away again by uninstall-hook.
+install-data-hook:
+	cd '$(DESTDIR)$(man1dir)' && ln -sf swycc.1 swycxx.1 && ln -sf swycc.1 swyfort.1

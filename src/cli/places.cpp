@@ -44,8 +44,12 @@ Places find_places() {
         places.expected_virtual_gpus = lib / "switchyard/vgpu";
         places.expected_exchange = lib / "switchyard" / kExchange;
     }
+    // The name without a version is for linking: a distribution may have it in a package of its own.
+    const fs::path with_version = places.expected_library.string() + ".1";
     if (is_there(places.expected_library))
         places.shim = places.expected_library;
+    else if (is_there(with_version))
+        places.shim = with_version;
     if (is_there(places.expected_virtual_gpus / "libcuda.so.1"))
         places.virtual_gpus = places.expected_virtual_gpus;
     if (is_there(places.expected_exchange))

@@ -45,7 +45,7 @@ bool is_virtual(void* handle) {
 // MPI_Init.
 void probe_library(Findings& findings) {
     LibraryFound& ours = findings.switchyard;
-    ours.file = findings.places.expected_library.string();
+    ours.file = findings.places.shim.value_or(findings.places.expected_library).string();
     if (!findings.places.shim) {
         ours.problem = "is not there";
         findings.mpi.problem = "not asked: it is found through libswitchyard";

@@ -1,0 +1,67 @@
+# Spack's recipe, for Spack 1.0 and newer. From a clone of Switchyard:
+#   spack repo add packaging/spack/spack_repo/switchyard
+#   spack install switchyard
+import os
+
+from spack.package import *
+from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
+
+
+class Switchyard(AutotoolsPackage):
+    """MPI on GPU memory over NCCL, without changing the program: calls on device memory go over NCCL, calls on host
+    memory to a stock Open MPI, untouched."""
+
+    # The clone that this recipe lies in.
+    git = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 6))
+    executables = ["^switchyard$"]
+
+    license("BSD-3-Clause")
+
+    version("main", branch="main")
+
+    variant("kernels", default=True, description="Compile the kernels for GPUs (by CUDA's nvcc)")
+    variant("fortran", default=True, description="Bring swyfort, the compiler wrapper for Fortran")
+
+    depends_on("c", type="build")
+    depends_on("cxx", type="build")
+    depends_on("fortran", type="build", when="+fortran")
+    depends_on("autoconf@2.71:", type="build")
+    depends_on("automake@1.16:", type="build")
+    depends_on("libtool", type="build")
+    depends_on("pkgconfig", type="build")
+    depends_on("python@3.9:", type="build")
+    depends_on("cli11", type="build")
+    depends_on("fmt", type="build")
+    depends_on("nlohmann-json", type="build")
+
+    depends_on("openmpi@4.1:5")
+    depends_on("hwloc@2:")
+    # Headers alone: the driver and NCCL are loaded while programs run, those of Spack or others.
+    depends_on("cuda@13:", type=("build", "run"))
+    depends_on("nccl@2.18:", type=("build", "run"))
+
+    conflicts("%gcc@:11", msg="Switchyard is written in C++20: GCC 12 or newer")
+    conflicts("%clang@:13", msg="Switchyard is written in C++20: clang 14 or newer")
+    conflicts("platform=darwin", msg="Switchyard needs Linux")
+
+    @classmethod
+    def determine_version(cls, exe):
+        words = Executable(exe)("--version", output=str, error=str).split()
+        return words[1] if len(words) > 1 else None
+
+    def autoreconf(self, spec, prefix):
+        Executable("./bootstrap")()
+
+    def configure_args(self):
+        wrappers = self.spec["openmpi"].prefix.bin
+        args = [
+            f"MPICC={wrappers.mpicc}",
+            f"MPICXX={wrappers.mpicxx}",
+            f"MPIRUN={wrappers.mpirun}",
+            f"--with-cuda={self.spec['cuda'].prefix}",
+            f"--with-nccl={self.spec['nccl'].prefix}",
+        ]
+        args.append(f"MPIFORT={wrappers.mpifort}" if self.spec.satisfies("+fortran") else "MPIFORT=/bin/false")
+        if not self.spec.satisfies("+kernels"):
+            args.append("NVCC=/bin/false")
+        return args
