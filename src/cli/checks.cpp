@@ -88,8 +88,9 @@ Check check_mpirun(const Patient& patient) {
         return problem("mpirun", "there is no mpirun in PATH",
                        "Install it (Debian: openmpi-bin), or name it by --mpirun.");
     const std::string seen = fmt::format("{}: {}", mpirun.file, mpirun.version);
-    if (mpirun.version.find("Open MPI") == std::string::npos && mpirun.version.find("PRRTE") == std::string::npos &&
-        mpirun.version.find("prte") == std::string::npos)
+    // Open MPI 4.1's calls itself OpenRTE when its name is not mpirun, as with Debian's mpirun.openmpi.
+    if (mpirun.version.find("Open MPI") == std::string::npos && mpirun.version.find("OpenRTE") == std::string::npos &&
+        mpirun.version.find("PRRTE") == std::string::npos && mpirun.version.find("prte") == std::string::npos)
         return problem("mpirun", seen + ", which is another MPI's: its ranks would not find each other", remedy);
     if (mpirun.version.find("Open MPI") != std::string::npos && !mpi.empty() &&
         major_version(mpirun.version) != major_version(mpi))

@@ -56,6 +56,7 @@ std::string as_json(const Told& told) {
                      {"devices", std::move(devices)}};
     all["nccl"] = as_json(found.nccl);
     all["nccl"]["virtual"] = found.nccl.is_virtual;
+    all["nccl"]["told_rdma_devices"] = or_null(found.rdma);
     all["kernels"] = {{"built", device::kernels_built()}, {"text", device::kernels_text()}};
     all["hwloc"] = {{"api_version", found.hwloc}};
     all["settings"] = Json::array();
@@ -133,6 +134,9 @@ std::string as_text(const Told& told) {
                                                     : with_file(found.mpirun.version, found.mpirun.file));
     text += driver_rows(found.driver);
     text += library_row("NCCL", found.nccl);
+    if (!found.rdma.empty())
+        text +=
+            row("", "will be told NCCL_IB_HCA" + found.rdma + ", the RDMA devices next to the GPUs (SWITCHYARD_NICS)");
     text += row("kernels", device::kernels_text());
     text += row("hwloc", "API " + found.hwloc);
     text += "\nsettings\n";

@@ -10,6 +10,8 @@
 #include "cli/launch.hpp"
 #include "config.h"
 #include "device/device.hpp"
+#include "settings/settings.hpp"
+#include "topology/nics.hpp"
 #include "topology/version.hpp"
 
 namespace swy::cli {
@@ -170,6 +172,8 @@ Findings probe(const std::string& nccl_library, const std::string& mpirun) {
     probe_driver(findings.driver);
     probe_nccl(nccl_library.empty() ? "libnccl.so.2" : nccl_library, findings.nccl);
     findings.hwloc = topology::hwloc_api_version();
+    if (settings::values().nics == settings::Nics::kNear)
+        findings.rdma = topology::rdma_devices_to_tell();
     return findings;
 }
 

@@ -39,6 +39,7 @@ struct Findings {
     MpirunFound mpirun;
     DriverFound driver;
     std::string hwloc;
+    std::string rdma;  // the devices that NCCL will be told to use, as NCCL_IB_HCA has them; "" where it chooses itself
 };
 
 void probe_driver(DriverFound& driver);

@@ -72,6 +72,7 @@ class Home {
     void reap(const Driver& driver);
     bool reserve_pinned(std::size_t bytes, std::vector<Block>& evicted);
     void lock_pages(Block& block);
+    void place_near(const Block& block);
     void free_lane(const Driver& driver, const Handles& handles) const noexcept;
     void free_pinned(const Driver& driver, const Block& block) const noexcept;
     void free_scratch(const Driver& driver, const Block& block) const noexcept;
@@ -82,6 +83,9 @@ class Home {
     CUmodule module_ = nullptr;
     std::array<CUfunction, kKernels> functions_{};
     bool kernels_loaded_ = false;
+
+    std::once_flag nodes_asked_;
+    std::vector<unsigned> nodes_;  // NUMA nodes next to the device; none where that makes no difference
 
     std::mutex mutex_;
     bool closed_ = false;

@@ -7,6 +7,8 @@
 
 #include "device/home.hpp"
 #include "settings/settings.hpp"
+#include "topology/devices.hpp"
+#include "topology/memory.hpp"
 
 namespace swy::device {
 namespace {
@@ -49,6 +51,13 @@ bool Home::reserve_pinned(std::size_t bytes, std::vector<Block>& evicted) {
     }
     locked_bytes_ += bytes;
     return true;
+}
+
+// Before anything touches the pages, which locking does: that is when the system decides where they are.
+void Home::place_near(const Block& block) {
+    std::call_once(nodes_asked_,
+                   [this] { nodes_ = topology::nodes_near_device(topology::pci_address(token_.ordinal)); });
+    topology::prefer_nodes(block.data, block.capacity, nodes_);
 }
 
 void Home::lock_pages(Block& block) {
@@ -101,6 +110,7 @@ Result Home::take_pinned(std::size_t bytes, Block& block) {
         locked_bytes_ -= reserved ? wanted : 0;
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    place_near(block);
     if (reserved)
         lock_pages(block);
     return CUDA_SUCCESS;

@@ -1,3 +1,3 @@
 # The SWITCHYARD_* variables. The sources are listed once for the library and for the command.
-swy_settings_sources = src/settings/parse.cpp src/settings/parse.hpp src/settings/settings.cpp src/settings/settings.hpp
+swy_settings_sources = src/settings/parse.cpp src/settings/parse.hpp src/settings/rows.hpp src/settings/settings.cpp src/settings/settings.hpp
 libswy_la_SOURCES += $(swy_settings_sources) src/settings/version.cpp

@@ -15,6 +15,7 @@ namespace swy::settings {
 enum class Agree : std::uint8_t { kFull, kMpi, kTrust };
 enum class Sync : std::uint8_t { kNone, kLegacy, kDevice };
 enum class P2pComm : std::uint8_t { kPair, kShared, kAuto };
+enum class Nics : std::uint8_t { kNear, kAll };
 enum class ReportTo : std::uint8_t { kOff, kText, kJson };
 
 // The values in force. Those marked (agreed) decide routes and are MPI_COMM_WORLD's rank 0's on every rank after
@@ -23,6 +24,7 @@ struct Values {
     bool enabled = true;       // SWITCHYARD=0: every call goes to Open MPI untouched (agreed)
     bool nccl = true;          // SWITCHYARD_NCCL (agreed)
     std::string nccl_library;  // SWITCHYARD_NCCL_LIBRARY: file or soname; "" is libnccl.so.2
+    Nics nics = Nics::kNear;   // SWITCHYARD_NICS=near|all (agreed)
     std::size_t nccl_threshold =
         65536;  // SWITCHYARD_NCCL_THRESHOLD: bytes from which a collective agrees and takes NCCL (agreed)
     Agree agree = Agree::kFull;         // SWITCHYARD_AGREE=full|mpi|trust (agreed)

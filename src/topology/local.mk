@@ -11,5 +11,7 @@ swy_topology_sources = \
     src/topology/lists.cpp src/topology/lists.hpp \
     src/topology/machine.cpp src/topology/machine.hpp \
     src/topology/members.cpp src/topology/members.hpp \
-    src/topology/neighbours.cpp src/topology/neighbours.hpp
+    src/topology/memory.cpp src/topology/memory.hpp \
+    src/topology/neighbours.cpp src/topology/neighbours.hpp \
+    src/topology/nics.cpp src/topology/nics.hpp
 libswy_la_SOURCES += $(swy_topology_sources)

@@ -79,15 +79,29 @@ std::string host_bridge_of(hwloc_obj_t device) {
     return {};
 }
 
+// Where the system tells of ports ("Port1State" and so on; 4 is active), whether one of them has a link.
+bool has_link(hwloc_obj_t verbs) {
+    bool told = false;
+    for (int port = 1; port <= 4; ++port) {
+        const char* state = hwloc_obj_get_info_by_name(verbs, fmt::format("Port{}State", port).c_str());
+        if (state != nullptr && std::string_view(state).starts_with('4'))
+            return true;
+        told = told || state != nullptr;
+    }
+    return !told;
+}
+
 // The system's name of a network device: InfiniBand's before the network interface's, since NCCL asks for that.
-std::string network_name(hwloc_obj_t pci, bool& verbs) {
+std::string network_name(hwloc_obj_t pci, PciDevice& nic) {
     std::string name;
     for (hwloc_obj_t child = pci->io_first_child; child != nullptr; child = child->next_sibling) {
         if (child->type != HWLOC_OBJ_OS_DEVICE || child->name == nullptr)
             continue;
-        verbs = child->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS;
-        if (verbs)
+        nic.verbs = child->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS;
+        if (nic.verbs) {
+            nic.active = has_link(child);
             return child->name;
+        }
         if (child->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK)
             name = child->name;
     }
@@ -108,9 +122,10 @@ void read_devices(hwloc_topology_t topology, Machine& machine) {
         const bool nic = pci.class_id >> 8 == kNetwork;
         if (!nic && !is_gpu(pci))
             return;
-        PciDevice device{address_of(pci), "", "", place_of(topology, machine, object), host_bridge_of(object), false};
+        PciDevice device{address_of(pci),        "",    "",  place_of(topology, machine, object),
+                         host_bridge_of(object), false, true};
         const char* model = hwloc_obj_get_info_by_name(object, "PCIDevice");
-        device.name = nic ? network_name(object, device.verbs) : model != nullptr ? model : "";
+        device.name = nic ? network_name(object, device) : model != nullptr ? model : "";
         (nic ? nics : gpus).push_back({{pci.domain, pci.bus, pci.dev, pci.func}, std::move(device)});
     });
     for (auto [from, to] : {std::pair(&gpus, &machine.gpus), std::pair(&nics, &machine.nics)}) {

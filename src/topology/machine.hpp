@@ -16,6 +16,7 @@ struct PciDevice {
     GpuFacts place;      // where it is, for a NIC too
     std::string way;     // the host bridge that it is behind: devices with the same one share it
     bool verbs = false;  // a NIC with InfiniBand's interface (RoCE too)
+    bool active = true;  // false: a NIC with that interface none of whose ports has a link
 };
 
 struct NumaNode {

@@ -3,9 +3,10 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <mutex>
+#include <cstdlib>
 
 #include "settings/settings.hpp"
+#include "topology/nics.hpp"
 
 namespace swy::carrier::nccl {
 namespace {
@@ -58,10 +59,19 @@ const char* bind_all(void* handle, Entries& e) {
     return nullptr;
 }
 
+// NCCL reads its variables when it is first used. Where the program has brought it in already, that may be over.
+void tell_nics(const std::string& file) {
+    if (settings::values().nics != settings::Nics::kNear || dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD) != nullptr)
+        return;
+    if (const std::string devices = topology::rdma_devices_to_tell(); !devices.empty())
+        setenv("NCCL_IB_HCA", devices.c_str(), 0);
+}
+
 Library open_library() {
     Library library;
     const std::string& wish = settings::values().nccl_library;
     const std::string file = wish.empty() ? "libnccl.so.2" : wish;
+    tell_nics(file);
     // Local: the program may have brought an NCCL of its own, and neither may see the other's symbols.
     void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {

@@ -3,42 +3,14 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <map>
-#include <sstream>
 
+#include "read_cases.hpp"
 #include "topology/lists.hpp"
 
 namespace swy::topology {
 namespace {
 
 namespace fs = std::filesystem;
-
-using Case = std::map<std::string, std::string>;  // by the names in the first line
-
-std::vector<std::string> split(const std::string& line, char separator) {
-    std::vector<std::string> words;
-    std::istringstream stream(line);
-    for (std::string word; std::getline(stream, word, separator);)
-        words.push_back(word);
-    return words;
-}
-
-std::vector<Case> read_cases(const fs::path& file) {
-    std::vector<Case> cases;
-    std::ifstream stream(file);
-    std::string line;
-    std::getline(stream, line);
-    const std::vector<std::string> names = split(line, '\t');
-    while (std::getline(stream, line)) {
-        const std::vector<std::string> words = split(line, '\t');
-        Case one;
-        for (std::size_t i = 0; i < std::min(names.size(), words.size()); ++i)
-            one[names[i]] = words[i];
-        cases.push_back(one);
-    }
-    return cases;
-}
 
 std::string joined(const std::vector<Choice>& choices, auto text) {
     std::string all;
@@ -64,11 +36,6 @@ void check(const Case& one, const fs::path& folder) {
               one.at("expect_pci"));
     for (const Choice& choice : choices)
         EXPECT_NE(choice.why, "");
-}
-
-fs::path source() {
-    const char* given = std::getenv("SWY_SRCDIR");
-    return given != nullptr ? given : ".";
 }
 
 TEST(Cases, Are_chosen_as_written) {

@@ -1,0 +1,351 @@
+// The table itself: a row a setting. For settings.cpp alone.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "settings/parse.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::settings {
+
+// What a setting's kind of value is called, and what is allowed, in a person's words.
+inline constexpr std::string_view kBoolean = "yes or no";
+inline constexpr std::string_view kSize = "bytes, or with K, M, G or T (powers of 1024)";
+inline constexpr std::string_view kSeconds = "seconds";
+inline constexpr std::string_view kCount = "a number from 0 to 1000000";
+
+// One setting: how it looks, how it is read and printed, and, where ranks must agree on it, how it travels (as 8
+// bytes).
+struct Setting {
+    Row row;
+    bool (*parse)(std::string_view, Values&);
+    std::string (*print)(const Values&);
+    std::uint64_t (*pack)(const Values&);
+    void (*unpack)(std::uint64_t, Values&);
+};
+
+template <typename T>
+struct Member;
+template <typename T>
+struct Member<T Values::*> {
+    using Type = T;
+};
+
+template <auto kField>
+std::uint64_t pack(const Values& values) {
+    using T = typename Member<decltype(kField)>::Type;
+    if constexpr (std::is_same_v<T, double>)
+        return std::bit_cast<std::uint64_t>(values.*kField);
+    else
+        return static_cast<std::uint64_t>(values.*kField);
+}
+
+template <auto kField>
+void unpack(std::uint64_t bits, Values& values) {
+    using T = typename Member<decltype(kField)>::Type;
+    if constexpr (std::is_same_v<T, double>)
+        values.*kField = std::bit_cast<double>(bits);
+    else
+        values.*kField = static_cast<T>(bits);
+}
+
+template <auto kField>
+bool read_bool(std::string_view text, Values& values) {
+    return parse_bool(text, values.*kField);
+}
+
+template <auto kField>
+bool read_size(std::string_view text, Values& values) {
+    return parse_size(text, values.*kField);
+}
+
+template <auto kField>
+std::string show_bool(const Values& values) {
+    return values.*kField ? "yes" : "no";
+}
+
+template <auto kField>
+std::string show_size(const Values& values) {
+    return print_size(values.*kField);
+}
+
+// Words of an enumeration, in the order of its values.
+inline constexpr std::array<std::string_view, 3> kAgreeWords = {"full", "mpi", "trust"};
+inline constexpr std::array<std::string_view, 3> kSyncWords = {"none", "legacy", "device"};
+inline constexpr std::array<std::string_view, 2> kNicsWords = {"near", "all"};
+inline constexpr std::array<std::string_view, 3> kP2pCommWords = {"pair", "shared", "auto"};
+
+template <auto kField, const auto& kWords>
+bool read_word(std::string_view text, Values& values) {
+    using T = typename Member<decltype(kField)>::Type;
+    for (std::size_t i = 0; i < kWords.size(); ++i) {
+        if (text == kWords[i]) {
+            values.*kField = static_cast<T>(i);
+            return true;
+        }
+    }
+    return false;
+}
+
+template <auto kField, const auto& kWords>
+std::string show_word(const Values& values) {
+    return std::string(kWords[static_cast<std::size_t>(values.*kField)]);
+}
+
+inline bool read_report(std::string_view text, Values& values) {
+    constexpr std::string_view kFile = "json:";
+    bool on = false;
+    if (text.starts_with(kFile)) {
+        if (text.size() == kFile.size())
+            return false;
+        values.report = ReportTo::kJson;
+        values.report_file = text.substr(kFile.size());
+        return true;
+    }
+    if (text == "text")
+        on = true;
+    else if (!parse_bool(text, on))
+        return false;
+    values.report = on ? ReportTo::kText : ReportTo::kOff;
+    values.report_file.clear();
+    return true;
+}
+
+inline std::string show_report(const Values& values) {
+    switch (values.report) {
+        case ReportTo::kJson:
+            return "json:" + values.report_file;
+        case ReportTo::kText:
+            return "1";
+        case ReportTo::kOff:
+            break;
+    }
+    return "0";
+}
+
+// 1 would be a file's name that nobody means.
+template <auto kWanted, auto kFile>
+bool read_file(std::string_view text, Values& values) {
+    bool on = false;
+    if (parse_bool(text, on) && on)
+        return false;
+    values.*kWanted = !parse_bool(text, on);
+    values.*kFile = values.*kWanted ? text : std::string_view();
+    return true;
+}
+
+template <auto kWanted, auto kFile>
+std::string show_file(const Values& values) {
+    if (!(values.*kWanted))
+        return "0";
+    return (values.*kFile).empty() ? "on" : values.*kFile;
+}
+
+inline bool read_groups(std::string_view text, Values& values) {
+    values.groups = text != "0";
+    values.groups_file = values.groups ? text : std::string_view();
+    return true;
+}
+
+inline std::string show_groups(const Values& values) {
+    if (!values.groups)
+        return "0";
+    return values.groups_file.empty() ? "on" : values.groups_file;
+}
+
+#define SWY_AGREED(field) pack<&Values::field>, unpack<&Values::field>
+#define SWY_OWN nullptr, nullptr
+
+inline constexpr Setting kSettings[] = {
+    {{"SWITCHYARD", kBoolean, "yes",
+      "Whether Switchyard takes part. With no, every call goes to Open MPI as the program made it, device buffers "
+      "included.",
+      true},
+     read_bool<&Values::enabled>,
+     show_bool<&Values::enabled>,
+     SWY_AGREED(enabled)},
+    {{"SWITCHYARD_NCCL", kBoolean, "yes",
+      "Whether NCCL carries device buffers. With no, they are staged through host memory.", true},
+     read_bool<&Values::nccl>,
+     show_bool<&Values::nccl>,
+     SWY_AGREED(nccl)},
+    {{"SWITCHYARD_NCCL_LIBRARY", "a file or a library's name", "libnccl.so.2",
+      "The NCCL to load, 2.18 or newer. An NCCL that the program has loaded already under the same name is used.",
+      false},
+     [](std::string_view text, Values& values) {
+         // The default is kept as "nothing named": then the loader's own search decides.
+         values.nccl_library = text == "libnccl.so.2" ? std::string_view() : text;
+         return true;
+     },
+     [](const Values& values) { return values.nccl_library.empty() ? "libnccl.so.2" : values.nccl_library; },
+     SWY_OWN},
+    {{"SWITCHYARD_NICS", "near or all", "near",
+      "Which RDMA devices NCCL is to use on a node where NCCL_IB_HCA is not set. With near, those that share a host "
+      "bridge with a GPU, where every GPU has one and others are farther off, for storage say; switchyard info shows "
+      "them. With all, and elsewhere, the choice is left to NCCL.",
+      true},
+     read_word<&Values::nics, kNicsWords>,
+     show_word<&Values::nics, kNicsWords>,
+     SWY_AGREED(nics)},
+    {{"SWITCHYARD_NCCL_THRESHOLD", kSize, "64K",
+      "Collectives on device buffers of this size or larger go over NCCL; smaller ones are staged, which has the lower "
+      "latency. 0 sends all "
+      "over NCCL.",
+      true},
+     read_size<&Values::nccl_threshold>,
+     show_size<&Values::nccl_threshold>,
+     SWY_AGREED(nccl_threshold)},
+    {{"SWITCHYARD_AGREE", "full, mpi or trust", "full",
+      "With full, ranks agree on the route of each large collective before data moves, so that some may pass device "
+      "memory and others host memory: over memory that they share where all are on one node, else by a small "
+      "reduction of MPI's. With mpi it is always that, and ranks that pass host memory wait for it too, so that calls "
+      "which do not match are reported on every rank. With trust they do not agree: for programs in which all ranks "
+      "are known to pass the same kind of memory, device and size; others hang.",
+      true},
+     read_word<&Values::agree, kAgreeWords>,
+     show_word<&Values::agree, kAgreeWords>,
+     SWY_AGREED(agree)},
+    {{"SWITCHYARD_DETERMINISTIC", kBoolean, "no",
+      "Sums and products of floating-point numbers are made in the order of the ranks, by Switchyard's own kernels in "
+      "place of NCCL's: the same bits in every run with as many ranks, on whatever GPUs and nodes these are. Takes "
+      "more "
+      "time and memory.",
+      true},
+     read_bool<&Values::deterministic>,
+     show_bool<&Values::deterministic>,
+     SWY_AGREED(deterministic)},
+    {{"SWITCHYARD_SYNC", "none, legacy or device", "legacy",
+      "What the program may have queued on its GPU before an MPI call and expects to be done: legacy waits for the "
+      "default stream, device for "
+      "all streams, none for nothing (the program has synchronised).",
+      false},
+     read_word<&Values::sync, kSyncWords>,
+     show_word<&Values::sync, kSyncWords>,
+     SWY_OWN},
+    {{"SWITCHYARD_TIMEOUT", kSeconds, "0",
+      "A device operation that takes longer gives an MPI error that names the call and the communicator, in place of "
+      "waiting. 0 waits for ever.",
+      true},
+     [](std::string_view text, Values& values) { return parse_seconds(text, values.timeout); },
+     [](const Values& values) { return print_seconds(values.timeout); },
+     SWY_AGREED(timeout)},
+    {{"SWITCHYARD_CUDA_AWARE_MPI", kBoolean, "no",
+      "Says that the MPI beneath takes device pointers. Then calls that Switchyard has no route of its own for are "
+      "passed on as they are.",
+      true},
+     read_bool<&Values::cuda_aware_mpi>,
+     show_bool<&Values::cuda_aware_mpi>,
+     SWY_AGREED(cuda_aware_mpi)},
+    {{"SWITCHYARD_P2P_THRESHOLD", kSize, "64K",
+      "Messages in device memory of this size or larger are sent by envelope, and over NCCL where it can be; smaller "
+      "ones are staged, which has the lower latency. At least 1K.",
+      true},
+     [](std::string_view text, Values& values) {
+         std::size_t bytes = 0;
+         if (!parse_size(text, bytes) || bytes < 1024)
+             return false;
+         values.p2p_threshold = bytes;
+         return true;
+     },
+     show_size<&Values::p2p_threshold>,
+     SWY_AGREED(p2p_threshold)},
+    {{"SWITCHYARD_P2P_COMM", "pair, shared or auto", "auto",
+      "Which NCCL communicator carries messages between two ranks: pair makes one for each directed pair of devices, "
+      "shared uses that of the program's communicator, auto the latter until a pair has moved "
+      "SWITCHYARD_P2P_LANE_AFTER bytes.",
+      true},
+     read_word<&Values::p2p_comm, kP2pCommWords>,
+     show_word<&Values::p2p_comm, kP2pCommWords>,
+     SWY_AGREED(p2p_comm)},
+    {{"SWITCHYARD_P2P_LANES", kCount, "16",
+      "How many NCCL communicators of a pair a process has at most; the least recently used is ended for a new one.",
+      true},
+     [](std::string_view text, Values& values) { return parse_int(text, 0, 1000000, values.p2p_lanes); },
+     [](const Values& values) { return std::to_string(values.p2p_lanes); },
+     SWY_AGREED(p2p_lanes)},
+    {{"SWITCHYARD_P2P_LANE_AFTER", kSize, "4M",
+      "With SWITCHYARD_P2P_COMM=auto, how many bytes one rank has sent another before the pair gets an NCCL "
+      "communicator of its own.",
+      true},
+     read_size<&Values::p2p_lane_after>,
+     show_size<&Values::p2p_lane_after>,
+     SWY_AGREED(p2p_lane_after)},
+    {{"SWITCHYARD_P2P_CHUNK", kSize, "512K",
+      "The size of the pieces in which a large staged message is copied and sent, so that both overlap. At least 4K.",
+      true},
+     [](std::string_view text, Values& values) {
+         std::size_t bytes = 0;
+         if (!parse_size(text, bytes) || bytes < 4096 || bytes > (std::size_t{1} << 30))
+             return false;
+         values.p2p_chunk = bytes;
+         return true;
+     },
+     show_size<&Values::p2p_chunk>,
+     SWY_AGREED(p2p_chunk)},
+    {{"SWITCHYARD_COMM_CACHE", kCount, "8",
+      "How many NCCL communicators are kept for later use when the MPI communicators they served are gone.", true},
+     [](std::string_view text, Values& values) { return parse_int(text, 0, 1000000, values.comm_cache); },
+     [](const Values& values) { return std::to_string(values.comm_cache); },
+     SWY_AGREED(comm_cache)},
+    {{"SWITCHYARD_EAGER", kBoolean, "no",
+      "Makes the NCCL communicator of each communicator when the program makes that, on each rank's current device, in "
+      "place of its first use: making then takes as long as NCCL does. MPI_COMM_WORLD has its own made in MPI_Init "
+      "where "
+      "all ranks have chosen their devices before.",
+      true},
+     read_bool<&Values::eager>,
+     show_bool<&Values::eager>,
+     SWY_AGREED(eager)},
+    {{"SWITCHYARD_GROUPS", "a file, or 0", "0",
+      "Names groups of ranks, for MPIX_Comm_from_name(3), which describes the file. Rank 0 of MPI_COMM_WORLD reads it.",
+      true},
+     read_groups,
+     show_groups,
+     SWY_AGREED(groups)},
+    {{"SWITCHYARD_PINNED_POOL", kSize, "64M",
+      "How much page-locked host memory is kept for staging, per device. Larger buffers are staged through ordinary "
+      "memory, which is slower.",
+      false},
+     read_size<&Values::pinned_pool>,
+     show_size<&Values::pinned_pool>,
+     SWY_OWN},
+    {{"SWITCHYARD_REPORT", "0, 1 or json:FILE", "0",
+      "At MPI_Finalize, tells which calls were carried by what and why: 1 prints a table to standard error, json:FILE "
+      "writes an object to FILE. "
+      "Rank 0 of MPI_COMM_WORLD writes.",
+      true},
+     read_report,
+     show_report,
+     SWY_AGREED(report)},
+    {{"SWITCHYARD_TRACE", "a file, or 0", "0",
+      "Writes a trace to the file at MPI_Finalize: when each rank was in which call, how that travelled, and what was "
+      "done on its streams. Perfetto (ui.perfetto.dev) and Chrome show it. Rank 0 of MPI_COMM_WORLD writes.",
+      true},
+     read_file<&Values::trace, &Values::trace_file>,
+     show_file<&Values::trace, &Values::trace_file>,
+     SWY_AGREED(trace)},
+    {{"SWITCHYARD_TRACE_EVENTS", "a number, or with K, M or G (powers of 1024)", "1M",
+      "How many events a trace has at most, of all ranks together. Each rank keeps the first ones of its share; how "
+      "many were dropped is said in the trace and on standard error.",
+      true},
+     [](std::string_view text, Values& values) {
+         std::size_t events = 0;
+         if (!parse_size(text, events) || events == 0 || events >= (std::size_t{1} << 32))
+             return false;
+         values.trace_events = events;
+         return true;
+     },
+     show_size<&Values::trace_events>,
+     SWY_AGREED(trace_events)},
+};
+
+#undef SWY_AGREED
+#undef SWY_OWN
+
+}  // namespace swy::settings

@@ -1,0 +1,77 @@
+#include "topology/memory.hpp"
+
+#include <hwloc.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+namespace swy::topology {
+
+namespace {
+
+// "0" or "0-3": whether the system has more than one, without hwloc, which takes a while on large machines.
+bool has_several_nodes() {
+    std::string online;
+    std::ifstream("/sys/devices/system/node/online") >> online;
+    return std::any_of(online.begin(), online.end(),
+                       [](char c) { return std::isdigit(static_cast<unsigned char>(c)) == 0; });
+}
+
+// Enough of a topology to bind memory by; kept for the life of the process. nullptr where hwloc does not start.
+hwloc_topology_t binder() {
+    static hwloc_topology_t kept = [] {
+        hwloc_topology_t made = nullptr;
+        if (hwloc_topology_init(&made) != 0)
+            return hwloc_topology_t{};
+        if (hwloc_topology_load(made) == 0)
+            return made;
+        hwloc_topology_destroy(made);
+        return hwloc_topology_t{};
+    }();
+    return kept;
+}
+
+}  // namespace
+
+std::vector<unsigned> near_nodes(const Machine& machine, const std::string& pci) {
+    const auto gpu =
+        std::find_if(machine.gpus.begin(), machine.gpus.end(), [&](const PciDevice& g) { return g.pci == pci; });
+    if (gpu == machine.gpus.end() || gpu->place.nodes.size() == machine.nodes.size())
+        return {};
+    std::vector<unsigned> numbers;
+    for (const int node : gpu->place.nodes)
+        numbers.push_back(machine.nodes[static_cast<std::size_t>(node)].number);
+    return numbers;
+}
+
+std::vector<unsigned> nodes_near_device(const std::string& pci) {
+    static std::mutex mutex;
+    static std::map<std::string, std::vector<unsigned>> known;
+    const std::scoped_lock lock(mutex);
+    if (const auto at = known.find(pci); at != known.end())
+        return at->second;
+    Machine machine;
+    std::vector<unsigned> nodes;
+    if (has_several_nodes() && read_machine("", machine).empty())
+        nodes = near_nodes(machine, pci);
+    return known[pci] = nodes;
+}
+
+bool prefer_nodes(void* data, std::size_t bytes, const std::vector<unsigned>& nodes) {
+    const hwloc_topology_t topology = nodes.empty() ? nullptr : binder();
+    if (topology == nullptr)
+        return false;
+    hwloc_nodeset_t set = hwloc_bitmap_alloc();
+    for (const unsigned node : nodes)
+        hwloc_bitmap_set(set, node);
+    // Without HWLOC_MEMBIND_STRICT the kernel is given a preference (MPOL_PREFERRED).
+    const bool taken =
+        hwloc_set_area_membind(topology, data, bytes, set, HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_BYNODESET) == 0;
+    hwloc_bitmap_free(set);
+    return taken;
+}
+
+}  // namespace swy::topology
