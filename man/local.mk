@@ -1,5 +1,6 @@
 # Manual pages. switchyard(7) gets its tables of settings and reasons from the program while building.
 dist_man_MANS += man/switchyard.1 man/switchyard-doctor.1 man/switchyard-info.1 man/switchyard-report.1 man/switchyard-run.1 man/switchyard-topo.1 \
+    man/switchyard-tune.1 \
     man/swycc.1 man/vgpu.7 \
     man/MPIX_AVG.3 man/MPIX_Comm_from_name.3 man/MPIX_Device_suggest.3 man/MPIX_FLOAT16.3
 nodist_man_MANS += man/switchyard.7 man/switchyard-routes.7

@@ -39,11 +39,14 @@ constexpr long kMostOutput = 4096;
     _exit(127);
 }
 
-bool ended_within(pid_t child, int& status, std::chrono::duration<double> time) {
+bool ended_within(pid_t child, int& status, std::chrono::duration<double> time,
+                  const std::function<void()>& meanwhile = {}) {
     const auto end = std::chrono::steady_clock::now() + time;
     while (waitpid(child, &status, WNOHANG) == 0) {
         if (std::chrono::steady_clock::now() > end)
             return false;
+        if (meanwhile)
+            meanwhile();
         std::this_thread::sleep_for(20ms);
     }
     return true;
@@ -60,7 +63,7 @@ std::string last_lines(std::FILE* file) {
 
 }  // namespace
 
-Ended run_bounded(const Launch& launch, double seconds) {
+Ended run_bounded(const Launch& launch, double seconds, const std::function<void()>& meanwhile) {
     Ended ended;
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> output(std::tmpfile(), std::fclose);
     if (output == nullptr)
@@ -72,7 +75,7 @@ Ended run_bounded(const Launch& launch, double seconds) {
     if (child < 0)
         return {127, false, std::strerror(errno)};
     int status = 0;
-    if (!ended_within(child, status, std::chrono::duration<double>(seconds))) {
+    if (!ended_within(child, status, std::chrono::duration<double>(seconds), meanwhile)) {
         ended.late = true;
         kill(-child, SIGTERM);  // mpirun ends its ranks
         if (!ended_within(child, status, 5s)) {

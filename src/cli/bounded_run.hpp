@@ -1,6 +1,8 @@
-// Another program, started and waited for no longer than so many seconds. For the checks of `switchyard doctor`.
+// Another program, started and waited for no longer than so many seconds. For the checks of `switchyard doctor` and for
+// `switchyard tune`.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cli/launch.hpp"
@@ -13,7 +15,8 @@ struct Ended {
     std::string output;  // both streams, its last lines
 };
 
-// In a process group of its own, which is ended as a whole when the time has passed.
-Ended run_bounded(const Launch& launch, double seconds);
+// In a process group of its own, which is ended as a whole when the time has passed. `meanwhile` is called now and
+// then.
+Ended run_bounded(const Launch& launch, double seconds, const std::function<void()>& meanwhile = {});
 
 }  // namespace swy::cli

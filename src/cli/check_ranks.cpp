@@ -10,6 +10,7 @@
 
 #include "cli/bounded_run.hpp"
 #include "cli/checks.hpp"
+#include "cli/temporary.hpp"
 #include "report/summary.hpp"
 
 namespace swy::cli {
@@ -25,25 +26,6 @@ constexpr const char* kOneGpuEach = "one-gpu-each";
 struct Account {  // of one rank
     std::string host, switchyard, device, driver;
     bool right = false;
-};
-
-// A folder that goes with the scope.
-class Folder {
-  public:
-    Folder() {
-        std::error_code ignored;
-        std::string name = (fs::temp_directory_path(ignored) / "switchyard-doctor-XXXXXX").string();
-        if (mkdtemp(name.data()) != nullptr)
-            path = name;
-    }
-    ~Folder() {
-        std::error_code ignored;
-        if (!path.empty())
-            fs::remove_all(path, ignored);
-    }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    fs::path path;
 };
 
 std::string content(const fs::path& path) {
@@ -166,7 +148,7 @@ std::vector<Check> check_ranks(const Patient& patient) {
         return {{kExchange, Health::kNote, "two ranks were not started",
                  places.exchange ? "Solve the problems above first."
                                  : "switchyard-exchange is not at " + places.expected_exchange.string() + "."}};
-    const Folder folder;
+    const Folder folder("switchyard-doctor");
     if (folder.path.empty())
         return {{kExchange, Health::kProblem, "no folder for temporary files can be made",
                  "TMPDIR names a place for them."}};

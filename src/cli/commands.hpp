@@ -23,6 +23,7 @@ int doctor(std::span<const std::string> words);
 int place(std::span<const std::string> words);  // not for users: run has each rank start it before the program
 int report(std::span<const std::string> words);
 int topo(std::span<const std::string> words);
+int tune(std::span<const std::string> words);
 int settings(
     std::span<const std::string> words);  // the words after "settings": the table for the manual; not for users
 

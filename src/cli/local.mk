@@ -21,19 +21,24 @@ switchyard_SOURCES = \
     src/cli/report.cpp \
     src/cli/restart.cpp src/cli/restart.hpp \
     src/cli/run.cpp \
+    src/cli/temporary.hpp \
     src/cli/topo.cpp \
+    src/cli/tune.cpp src/cli/measured_calls.hpp src/cli/tune_table.cpp src/cli/tune_table.hpp \
     src/report/compare.cpp src/report/read.cpp $(swy_report_sources) $(swy_page_sources) $(swy_trace_sources) \
-    src/route/reason.cpp src/route/reason.hpp \
+    src/route/reason.cpp src/route/reason.hpp src/route/tuning_file.cpp src/route/tuning_file.hpp \
     src/topology/version.cpp src/topology/version.hpp \
     $(swy_formatting_sources) $(swy_settings_sources) $(swy_device_sources) $(swy_topology_sources)
 switchyard_LDADD = $(HWLOC_LIBS) -ldl
 
-# What the doctor starts under mpirun: a program of MPI like those of users. Nobody starts it by hand.
+# What doctor and tune start under mpirun: programs of MPI like those of users. Nobody starts them by hand.
 doctordir = $(libdir)/switchyard
-doctor_PROGRAMS = switchyard-exchange
+doctor_PROGRAMS = switchyard-exchange switchyard-measure
 switchyard_exchange_SOURCES = src/cli/exchange_rank.cpp $(swy_formatting_sources)
 switchyard_exchange_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 switchyard_exchange_LDADD = $(MPI_LIBS) -ldl
+switchyard_measure_SOURCES = src/cli/measure_rank.cpp src/cli/measured_calls.hpp $(swy_formatting_sources)
+switchyard_measure_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+switchyard_measure_LDADD = $(MPI_LIBS) -ldl
 
 # Shell completion, where bash-completion and zsh look for it.
 bashcompletiondir = $(datadir)/bash-completion/completions

@@ -19,13 +19,14 @@ constexpr const char* kHelp =
     "  switchyard doctor [PROGRAM]\n"
     "                      check that Switchyard can work here, and what to do where it cannot\n"
     "  switchyard topo     the node with its GPUs, and which suits which rank\n"
+    "  switchyard tune     measure from which size on NCCL is the faster one, for SWITCHYARD_TUNING\n"
     "  switchyard report FILE...\n"
     "                      print what run --report=json:FILE wrote, or compare several\n"
     "  switchyard --version\n"
     "\n"
     "Each has its own --help; the manual pages are switchyard(1), switchyard-run(1), switchyard-info(1),\n"
-    "switchyard-doctor(1), switchyard-topo(1), switchyard-report(1), switchyard(7) for the settings, and vgpu(7) for "
-    "the virtual GPUs.\n";
+    "switchyard-doctor(1), switchyard-topo(1), switchyard-tune(1), switchyard-report(1), switchyard(7) for the\n"
+    "settings, and vgpu(7) for the virtual GPUs.\n";
 
 }  // namespace
 
@@ -41,6 +42,8 @@ int main(int argc, char** argv) {
         return swy::cli::doctor(rest);
     if (first == "topo")
         return swy::cli::topo(rest);
+    if (first == "tune")
+        return swy::cli::tune(rest);
     if (first == "report")
         return swy::cli::report(rest);
     if (first == "place")
@@ -58,9 +61,10 @@ int main(int argc, char** argv) {
     if (first.empty())
         std::fprintf(stderr, "%s", kHelp);
     else
-        std::fprintf(stderr,
-                     "switchyard: there is no command \"%s\"; there are run, info, doctor, topo and report (switchyard "
-                     "--help)\n",
-                     words[0].c_str());
+        std::fprintf(
+            stderr,
+            "switchyard: there is no command \"%s\"; there are run, info, doctor, topo, tune and report (switchyard "
+            "--help)\n",
+            words[0].c_str());
     return swy::cli::kUsage;
 }

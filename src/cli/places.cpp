@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kLibrary = "libswitchyard.so";
 constexpr std::string_view kExchange = "switchyard-exchange";
+constexpr std::string_view kMeasure = "switchyard-measure";
 
 bool is_there(const fs::path& path) {
     std::error_code ignored;
@@ -38,11 +39,13 @@ Places find_places() {
         places.expected_library = here / ".libs" / kLibrary;
         places.expected_virtual_gpus = here / "src/vgpu/lib";
         places.expected_exchange = here / kExchange;
+        places.expected_measure = here / kMeasure;
     } else {
         const fs::path lib = (here / fs::path(SWY_LIBDIR).lexically_relative(SWY_BINDIR)).lexically_normal();
         places.expected_library = lib / kLibrary;
         places.expected_virtual_gpus = lib / "switchyard/vgpu";
         places.expected_exchange = lib / "switchyard" / kExchange;
+        places.expected_measure = lib / "switchyard" / kMeasure;
     }
     // The name without a version is for linking: a distribution may have it in a package of its own.
     const fs::path with_version = places.expected_library.string() + ".1";
@@ -54,6 +57,8 @@ Places find_places() {
         places.virtual_gpus = places.expected_virtual_gpus;
     if (is_there(places.expected_exchange))
         places.exchange = places.expected_exchange;
+    if (is_there(places.expected_measure))
+        places.measure = places.expected_measure;
     return places;
 }
 

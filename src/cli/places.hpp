@@ -15,7 +15,9 @@ struct Places {
     std::optional<std::filesystem::path> shim;          // libswitchyard.so
     std::optional<std::filesystem::path> virtual_gpus;  // folder of the virtual libcuda, libcudart and libnccl
     std::optional<std::filesystem::path> exchange;      // switchyard-exchange, of which the doctor starts two ranks
-    std::filesystem::path expected_library, expected_virtual_gpus, expected_exchange;  // where they should be
+    std::optional<std::filesystem::path> measure;       // switchyard-measure, which tune starts
+    // Where they should be.
+    std::filesystem::path expected_library, expected_virtual_gpus, expected_exchange, expected_measure;
 };
 Places find_places();
 

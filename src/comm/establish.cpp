@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "carrier/nccl/member.hpp"
 #include "comm/control.hpp"
 #include "comm/suggest.hpp"
+#include "comm/tuned.hpp"
 #include "real.hpp"
 #include "request/engine.hpp"
 
@@ -31,8 +33,9 @@ struct Fact {
     std::uint8_t ranks_share_gpus = 0;  // NCCL_MULTI_RANK_GPU_ENABLE
     std::uint8_t broken = 0;            // the communicator held so far was aborted here
     std::uint8_t unused = 0;
+    std::uint64_t gpu_model = 0;
 };
-static_assert(sizeof(Fact) == 40, "sent as bytes: no padding");
+static_assert(sizeof(Fact) == 48, "sent as bytes: no padding");
 
 // What the first rank proposes: an idle communicator's id, or a new group's.
 struct Proposal {
@@ -50,8 +53,21 @@ Fact own_fact(const State& state, const device::Location& location) {
     fact.nccl_version = nccl::load() != nullptr ? nccl::version() : 0;
     fact.old_library = nccl::too_old();
     fact.ranks_share_gpus = nccl::shares_gpus();
+    fact.gpu_model = model_hash(device::device_name(location.ordinal));
     fact.broken = state.nccl != nullptr && !state.nccl->usable();
     return fact;
+}
+
+Machine machine_in(const std::vector<Fact>& facts) {
+    const auto alike = [&](auto field) {
+        const bool all =
+            std::all_of(facts.begin(), facts.end(), [&](const Fact& f) { return f.*field == facts.front().*field; });
+        return all ? facts.front().*field : 0;
+    };
+    std::set<std::uint64_t> hosts;
+    for (const Fact& fact : facts)
+        hosts.insert(fact.member.host);
+    return {static_cast<int>(hosts.size()), alike(&Fact::nccl_version), alike(&Fact::gpu_model)};
 }
 
 bool two_on_one_gpu(std::vector<Fact> facts) {
@@ -199,6 +215,12 @@ int make(State& state, const Proposal& proposal, const nccl::Group& group, const
     return rc;
 }
 
+// After state.machine and state.ordinal are known.
+void compare_with_tuning(State& state) {
+    if (state.size == tuned_for.ranks)
+        state.tuning = fits(state.machine, device::device_name(state.ordinal));
+}
+
 }  // namespace
 
 int device_in_use() {
@@ -209,10 +231,16 @@ void note_device(int ordinal) {
     last_device.store(ordinal, std::memory_order_relaxed);
 }
 
-void expect(State& state, std::shared_ptr<nccl::Communicator> coming, int ordinal) {
+void expect(State& state, std::shared_ptr<nccl::Communicator> coming, const State& parent) {
     state.coming = std::move(coming);
     state.coming->tell_failures_by(std::make_unique<LaunchFailures>(state, state.coming->id()));
-    state.ordinal = ordinal;
+    state.ordinal = parent.ordinal;
+    state.machine = parent.machine;  // of some of its ranks: what all have, these have
+    std::set<std::uint64_t> hosts;
+    for (const nccl::Member& member : state.coming->group())
+        hosts.insert(member.host);
+    state.machine.nodes = static_cast<int>(hosts.size());
+    compare_with_tuning(state);
 }
 
 bool is_made(nccl::Communicator& communicator) {
@@ -253,6 +281,8 @@ int establish(State& state, const device::Location& location) {
     state.ordinal = location.ordinal;
     note_device(location.ordinal);
     state.obstacle = obstacle_in(facts);
+    state.machine = machine_in(facts);
+    compare_with_tuning(state);
     if (state.obstacle == Reason::kNoNccl || state.obstacle == Reason::kOldNccl)
         if (mine.nccl_version == 0)
             complain(state, nccl::problem());

@@ -14,8 +14,8 @@ namespace swy::comm {
 // code.
 int establish(State& state, const device::Location& location);
 
-// `coming` is begun for the communicator by all its ranks, on the device of this number. Local.
-void expect(State& state, std::shared_ptr<carrier::nccl::Communicator> coming, int ordinal);
+// `coming` is begun for the communicator by all its ranks, split off its parent's and on the same devices. Local.
+void expect(State& state, std::shared_ptr<carrier::nccl::Communicator> coming, const State& parent);
 
 // Waits, with MPI's progress, until NCCL is through with one that was begun.
 bool is_made(carrier::nccl::Communicator& communicator);

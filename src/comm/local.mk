@@ -18,5 +18,7 @@ libswy_la_SOURCES += \
     src/comm/state.hpp \
     src/comm/suggest.cpp \
     src/comm/suggest.hpp \
+    src/comm/tuned.cpp \
+    src/comm/tuned.hpp \
     src/comm/world.cpp \
     src/comm/world.hpp

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/board.hpp"
+#include "comm/tuned.hpp"
 #include "device/device.hpp"
 #include "route/reason.hpp"
 
@@ -56,6 +57,9 @@ struct State {
     // Why there is none, where a set-up was tried and all ranks found that there can be none with the devices they then
     // used.
     Reason obstacle = Reason::kNone;
+    // Whether the job's tuning table is for the machine of these ranks (comm/tuned.hpp). Settled there too.
+    Fit tuning = Fit::kNotAsked;
+    Machine machine;
 
     // Is NCCL at work on one that calls would use, which they do not wait for? Asks NCCL.
     bool under_way() const;

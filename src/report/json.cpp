@@ -25,6 +25,7 @@ std::string as_json(const Summary& summary) {
         hosts.push_back(rank.host);
         devices.push_back(or_null(rank.device));
     }
+    report["tuning"] = or_null(summary.tuning);
     report["ranks"] = {{"number", summary.ranks.size()}, {"hosts", std::move(hosts)}};
     report["devices"] = std::move(devices);
     report["communicators"] = {{"made", summary.communicators.made},

@@ -31,6 +31,7 @@ Summary summary_of(const Json& report) {
     summary.mpi = text_of(versions.at("mpi"));
     summary.nccl = text_of(versions.at("nccl"));
     summary.driver = text_of(versions.at("driver"));
+    summary.tuning = report.contains("tuning") ? text_of(report.at("tuning")) : "";
     const Json& hosts = report.at("ranks").at("hosts");
     const Json& devices = report.at("devices");
     for (std::size_t rank = 0; rank < hosts.size(); ++rank)

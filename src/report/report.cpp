@@ -136,6 +136,7 @@ void write(const Facts& mine) {
     summary.mpi = versions(texts, 0);
     summary.nccl = versions(texts, 1);
     summary.driver = versions(texts, 2);
+    summary.tuning = mine.tuning;
     for (std::size_t i = 0; i + kTexts <= texts.size(); i += kTexts)
         summary.ranks.push_back({texts[i + 3], texts[i + 4]});
     if (settings::values().report == settings::ReportTo::kJson) {

@@ -29,6 +29,7 @@ void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t byt
 struct Facts {
     std::string mpi_library, nccl_version, driver;  // as found on this rank; "" where not loaded
     std::string host, device;     // this rank's host name, and device (name, PCI id), "" when none was used
+    std::string tuning;           // rank 0's: what became of the tuning file, "" without one
     Communicators communicators;  // this rank's own
 };
 

@@ -33,6 +33,7 @@ struct Communicators {
 
 struct Summary {
     std::string switchyard, mpi, nccl, driver;  // versions; "" where not loaded on any rank, "A; B" where ranks differ
+    std::string tuning;                         // the tuning file and what became of it; "" without one
     std::vector<Rank> ranks;
     std::vector<Line> lines;
     Communicators communicators;

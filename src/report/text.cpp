@@ -43,6 +43,8 @@ std::string heading(const Summary& summary) {
     if (summary.communicators.made != 0)
         text += fmt::format(", {} in all ranks",
                             plural(static_cast<std::uint64_t>(summary.communicators.made), "NCCL communicator"));
+    if (!summary.tuning.empty())
+        text += "\n  Tuning: " + summary.tuning;
     return text + "\n";
 }
 

@@ -117,7 +117,7 @@ void split_off(const comm::State& parent, MPI_Comm made) {
         return;
     const report::trace::Part part("ncclCommSplit");
     if (plan.child != nullptr)
-        comm::expect(*plan.state, plan.child, parent.ordinal);
+        comm::expect(*plan.state, plan.child, parent);
     parent.nccl->begin_split(plan.child);
     while (settings::values().eager && parent.nccl->splitting())
         request::progress();

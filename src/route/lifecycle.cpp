@@ -31,6 +31,7 @@
 #include "route/gate.hpp"
 #include "route/job.hpp"
 #include "route/surroundings.hpp"
+#include "route/tuning.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::route {
@@ -99,6 +100,7 @@ report::Facts facts() {
     real::Get_processor_name(host, &length);
     facts.host = host;
     facts.device = device_text(comm::device_in_use());
+    facts.tuning = tuning_account();
     facts.communicators = {counters.made, counters.split, counters.reused, counters.evicted, counters.live_max};
     return facts;
 }
@@ -156,7 +158,7 @@ void explain_missing_report() {
 int after_init() {
     const Inside guard;
     settings::Values values;
-    const std::string problems = settings::read(values);
+    std::string problems = settings::read(values);
     bool gpus = false;
     if (const int rc = learn_whether_job_has_gpus(gpus); rc != MPI_SUCCESS)
         return rc;
@@ -166,6 +168,10 @@ int after_init() {
         if (const int rc = comm::share_group_file(values.groups_file); rc != MPI_SUCCESS)
             return rc;
     begin_world(values);
+    std::string bad_file;
+    if (const int rc = share_tuning(bad_file); rc != MPI_SUCCESS)
+        return rc;
+    problems += (problems.empty() || bad_file.empty() ? "" : "\n") + bad_file;
     if (!problems.empty())  // after the collective calls: the other ranks must not wait for one that stops here
         return error::raise(Owner(MPI_COMM_WORLD), MPI_ERR_OTHER, "MPI_Init: " + problems);
     if (!values.enabled)
@@ -178,7 +184,6 @@ int after_init() {
         if (const int rc = start_messages(); rc != MPI_SUCCESS)
             return rc;
     job_agrees = gpus;
-    threshold = values.nccl_threshold;
     gate::watch();
     report::enabled = wants_report(values) || values.trace;
     if (values.trace)

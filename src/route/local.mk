@@ -24,6 +24,10 @@ libswy_la_SOURCES += \
     src/route/surroundings.cpp \
     src/route/surroundings.hpp \
     src/route/take.cpp \
+    src/route/tuning.cpp \
+    src/route/tuning.hpp \
+    src/route/tuning_file.cpp \
+    src/route/tuning_file.hpp \
     src/route/under_way.cpp \
     src/route/under_way.hpp \
     src/route/vote.cpp \

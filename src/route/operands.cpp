@@ -8,7 +8,7 @@
 #include "datatype/quick.hpp"
 #include "device/device.hpp"
 #include "real.hpp"
-#include "route/job.hpp"
+#include "route/tuning.hpp"
 
 namespace swy::route {
 namespace {
@@ -131,12 +131,13 @@ bool under_threshold(const Call& call) {
     if (between_groups(call))
         return false;
     const std::size_t message = message_bytes(call);
-    if (message == 0 || message >= threshold)
+    const std::size_t limit = threshold_of(call);
+    if (message == 0 || message >= limit)
         return message == 0;
     const bool many_blocks = std::any_of(call.operands.begin(), call.operands.end(), [](const Operand& o) {
         return o.shape == Shape::kRanks || o.shape == Shape::kRanksLocal;
     });
-    return !many_blocks || message * static_cast<std::size_t>(ranks_of(call)) < threshold;
+    return !many_blocks || message * static_cast<std::size_t>(ranks_of(call)) < limit;
 }
 
 std::size_t payload_bytes(const Call& call) {

@@ -201,6 +201,16 @@ inline constexpr Setting kSettings[] = {
      read_size<&Values::nccl_threshold>,
      show_size<&Values::nccl_threshold>,
      SWY_AGREED(nccl_threshold)},
+    {{"SWITCHYARD_TUNING", "a file, or 0", "0",
+      "A file of switchyard tune: for each collective the size from which it goes over NCCL, in place of "
+      "SWITCHYARD_NCCL_THRESHOLD, which overrides the file where both are set. Rank 0 of MPI_COMM_WORLD reads it. It "
+      "is "
+      "used on communicators of as many ranks and nodes as it was measured with, and with the same model of GPU and "
+      "version of NCCL; the report says whether it was.",
+      true},
+     read_file<&Values::tuning, &Values::tuning_file>,
+     show_file<&Values::tuning, &Values::tuning_file>,
+     SWY_AGREED(tuning)},
     {{"SWITCHYARD_AGREE", "full, mpi or trust", "full",
       "With full, ranks agree on the route of each large collective before data moves, so that some may pass device "
       "memory and others host memory: over memory that they share where all are on one node, else by a small "

@@ -26,7 +26,9 @@ struct Values {
     std::string nccl_library;  // SWITCHYARD_NCCL_LIBRARY: file or soname; "" is libnccl.so.2
     Nics nics = Nics::kNear;   // SWITCHYARD_NICS=near|all (agreed)
     std::size_t nccl_threshold =
-        65536;  // SWITCHYARD_NCCL_THRESHOLD: bytes from which a collective agrees and takes NCCL (agreed)
+        65536;            // SWITCHYARD_NCCL_THRESHOLD: bytes from which a collective agrees and takes NCCL (agreed)
+    bool tuning = false;  // SWITCHYARD_TUNING=FILE (agreed, the file is rank 0's alone)
+    std::string tuning_file;
     Agree agree = Agree::kFull;         // SWITCHYARD_AGREE=full|mpi|trust (agreed)
     bool deterministic = false;         // SWITCHYARD_DETERMINISTIC (agreed)
     Sync sync = Sync::kLegacy;          // SWITCHYARD_SYNC=none|legacy|device

@@ -5,8 +5,8 @@ tests_cli_known_calls_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cli_known_calls_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath-link,src/vgpu/lib
 tests_cli_known_calls_LDADD = src/vgpu/lib/libcudart.so.13 $(MPI_LIBS)
 
-cli_tests = tests/cli/ci.test tests/cli/completion.test tests/cli/doctor.test tests/cli/examples.test tests/cli/gpus.test tests/cli/info.test tests/cli/manual.test tests/cli/newcomer.test tests/cli/page.test tests/cli/report.test tests/cli/run.test \
-    tests/cli/saved_report.test tests/cli/topo.test tests/cli/trace.test
+cli_tests = tests/cli/ci.test tests/cli/completion.test tests/cli/doctor.test tests/cli/examples.test tests/cli/gpus.test tests/cli/info.test tests/cli/manual.test tests/cli/manual_commands.test tests/cli/newcomer.test tests/cli/page.test tests/cli/report.test tests/cli/run.test \
+    tests/cli/saved_report.test tests/cli/topo.test tests/cli/trace.test tests/cli/tune.test
 TESTS += $(cli_tests)
 EXTRA_DIST += $(cli_tests) tests/cli/command.py tests/cli/newcomer/its_program.c tests/cli/newcomer/other_mpi.c
 

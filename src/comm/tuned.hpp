@@ -1,0 +1,37 @@
+// For which machine the job's tuning table was measured (route/tuning.hpp), and whether a communicator's ranks are one.
+// The same on all ranks: set at MPI_Init, compared with facts that all of them have exchanged.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace swy::comm {
+
+struct TunedFor {
+    int ranks = 0;  // 0: there is no table
+    int nodes = 0;
+    std::int32_t nccl_version = 0;
+    std::uint64_t gpu = 0;  // model_hash() of its name
+};
+extern TunedFor tuned_for;
+
+std::uint64_t model_hash(std::string_view name);
+
+// What all ranks of a communicator have; 0 in `gpu` and `nccl_version` where they differ.
+struct Machine {
+    int nodes = 0;
+    std::int32_t nccl_version = 0;
+    std::uint64_t gpu = 0;
+};
+
+enum class Fit : std::uint8_t { kNotAsked, kFits, kOther };
+
+// Whether the table is for such ranks; what speaks against it is kept, in a person's words, for the report.
+// `gpu_name`: this rank's.
+Fit fits(const Machine& machine, const std::string& gpu_name);
+
+// The answer for the communicator of its number of ranks that was set up last.
+Fit last_fit(std::string& what_differs);
+
+}  // namespace swy::comm
