@@ -32,8 +32,8 @@ int MPIX_Query_cuda_support(void);
  * none. Collective over `comm`, an intracommunicator. See MPIX_Device_suggest(3). */
 int MPIX_Device_suggest(MPI_Comm comm, int* device);
 
-/* A communicator for the group of this name: one that the program has declared, one of the file in SWITCHYARD_GROUPS, or
- * a process set of the launcher. Collective over the group's members alone, with the ranks in the group's order; a
+/* A communicator for the group of this name: one that the program has declared, one of the file in SWITCHYARD_GROUPS,
+ * or a process set of the launcher. Collective over the group's members alone, with the ranks in the group's order; a
  * process that is in no group of this name gets MPI_COMM_NULL. To be freed by MPI_Comm_free. See
  * MPIX_Comm_from_name(3). */
 int MPIX_Comm_from_name(const char* name, MPI_Comm* comm);
