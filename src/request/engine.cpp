@@ -177,6 +177,12 @@ void add(std::shared_ptr<Operation> operation) {
     state().operations.push_back(std::move(operation));
 }
 
+void step_at_once(Operation& operation) {
+    state().questions = kQuestions;
+    while (!operation.done() && operation.step()) {
+    }
+}
+
 void add_service(Service service) {
     auto& services = state().services;
     if (std::find(services.begin(), services.end(), service) == services.end())

@@ -33,6 +33,9 @@ bool held_here();  // does this thread hold the lock?
 // Steps `operation` from now on until it is done. Under the lock.
 void add(std::shared_ptr<Operation> operation);
 
+// Before it is added: does what can be done of it without waiting. Under the lock.
+void step_at_once(Operation& operation);
+
 // Work that belongs to no single operation (incoming control messages, lanes in the making, watched receives): stepped
 // before the operations; while there are none and the program has requests that are known, now and then. Registered
 // once, by start functions.

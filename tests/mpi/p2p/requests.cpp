@@ -221,6 +221,34 @@ void cancelled(const Job& job) {
     MPI_Request_free(&requests[1]);
 }
 
+// A small message that has come before its receive is there when the receive returns, so the first test finds it, as
+// programs expect of MPI; also where an earlier receive into the same buffer has not been completed yet.
+void there_already(const Job& job) {
+    const std::vector<std::byte> sent = content(job.rank, 7, kSmall);
+    std::vector<std::byte> into(sent.size());
+    for (const bool matched : {true, false}) {
+        MPI_Request sends[2], receives[2];
+        for (MPI_Request& request : sends)
+            MPI_Isend(sent.data(), kSmall, MPI_BYTE, job.rank, 7, job.comm, &request);
+        for (MPI_Request& request : receives) {
+            int flag = 0;
+            MPI_Message message = MPI_MESSAGE_NULL;
+            while (flag == 0)
+                matched ? MPI_Improbe(job.rank, 7, job.comm, &flag, &message, MPI_STATUS_IGNORE)
+                        : MPI_Iprobe(job.rank, 7, job.comm, &flag, MPI_STATUS_IGNORE);
+            matched ? MPI_Imrecv(into.data(), kSmall, MPI_BYTE, &message, &request)
+                    : MPI_Irecv(into.data(), kSmall, MPI_BYTE, job.rank, 7, job.comm, &request);
+        }
+        int flag = 0;
+        MPI_Testall(2, receives, &flag, MPI_STATUSES_IGNORE);
+        expect(flag != 0, std::string("a message that was there is not received by ") +
+                              (matched ? "MPI_Imrecv" : "MPI_Irecv") + " and MPI_Testall");
+        MPI_Waitall(2, receives, MPI_STATUSES_IGNORE);
+        MPI_Waitall(2, sends, MPI_STATUSES_IGNORE);
+        expect(into == sent, "the data of messages that were there");
+    }
+}
+
 // Requests freed while they are active complete all the same.
 void freed(const Job& job) {
     const Memory out(Kind::kDevice, content(job.rank, 1, kLarge));
@@ -258,6 +286,7 @@ int main(int argc, char** argv) {
     }
     looked_at(job);
     cancelled(job);
+    there_already(job);
     freed(job);
     MPI_Comm_free(&job.comm);
     MPI_Finalize();
