@@ -190,10 +190,14 @@ int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
     if (const int rc = set_up(call, verdict, comm, work); rc != MPI_SUCCESS)
         return rc;
     const Route route = route_from(call, verdict, comm.obstacle);
+    // Where NCCL is still at work on a communicator, calls that do not block agree already: made on the program's own
+    // communicator they would not survive its MPI_Comm_free, which Open MPI does not hold back for them.
+    const bool soon = route.reason == Reason::kNotReady && !verdict.any_host;
+    if (route.carrier == Carrier::kNccl || soon)
+        if (const int rc = make_order(call, comm); rc != MPI_SUCCESS)
+            return rc;
     if (route.carrier != Carrier::kNccl)
         return local(call, real, presence, route.reason, &since);
-    if (const int rc = make_order(call, comm); rc != MPI_SUCCESS)
-        return rc;
     if (verdict.in_flight && comm.order == nullptr)
         return local(call, real, presence, Reason::kNoMemory, &since);
     const auto run = [&] {

@@ -65,7 +65,7 @@ endif
 
 door_scripts = tests/doors/exchange_python.test tests/doors/loaded_privately.test tests/doors/profiler.test
 TESTS += $(door_scripts)
-EXTRA_DIST += $(door_scripts) tests/doors/exchange_python.py tests/doors/loaded_privately.py
+EXTRA_DIST += $(door_scripts) tests/doors/exchange_python.py tests/doors/pickled.py tests/doors/loaded_privately.py
 check_LTLIBRARIES += tests/doors/libprofiler.la
 tests_doors_libprofiler_la_SOURCES = tests/doors/profiler.c
 tests_doors_libprofiler_la_LIBADD = $(MPI_LIBS)

@@ -222,8 +222,13 @@ void cancelled(const Job& job) {
 }
 
 // A small message that has come before its receive is there when the receive returns, so the first test finds it, as
-// programs expect of MPI; also where an earlier receive into the same buffer has not been completed yet.
+// programs expect of MPI; also where an earlier receive into the same buffer has not been completed yet, and where many
+// others are under way.
 void there_already(const Job& job) {
+    const Memory memory(Kind::kDevice, kSmall);
+    std::vector<MPI_Request> waiting(40);
+    for (MPI_Request& request : waiting)
+        MPI_Irecv(memory.at(0), kSmall, MPI_BYTE, job.rank, 8, job.comm, &request);
     const std::vector<std::byte> sent = content(job.rank, 7, kSmall);
     std::vector<std::byte> into(sent.size());
     for (const bool matched : {true, false}) {
@@ -247,6 +252,9 @@ void there_already(const Job& job) {
         MPI_Waitall(2, sends, MPI_STATUSES_IGNORE);
         expect(into == sent, "the data of messages that were there");
     }
+    for (MPI_Request& request : waiting)
+        MPI_Cancel(&request);
+    MPI_Waitall(static_cast<int>(waiting.size()), waiting.data(), MPI_STATUSES_IGNORE);
 }
 
 // Requests freed while they are active complete all the same.
