@@ -35,6 +35,7 @@ constexpr const char* kNotes =
     "  SWITCHYARD_TUNING=tuning.json switchyard run -n 16 --host a:8,b:8 -- ./app\n";
 
 struct Plan {
+    bool is_virtual = false;  // the GPUs are
     Places places;
     std::string mpirun, output = "switchyard-tuning.json";
     std::vector<std::string> mpirun_options;
@@ -86,6 +87,12 @@ Launch job(const Plan& plan, const Folder& folder) {
     wishes.report = "json:" + (folder.path / "report").string();
     wishes.mpirun_options = {"-n", std::to_string(plan.ranks)};
     wishes.mpirun_options.insert(wishes.mpirun_options.end(), plan.mpirun_options.begin(), plan.mpirun_options.end());
+    // As switchyard run does it: the folder goes in front of a path that the user has mpirun export.
+    if (const char* count = std::getenv("VGPU_COUNT");
+        plan.is_virtual && count != nullptr && plan.places.virtual_gpus) {
+        wishes.virtual_gpus = plan.places.virtual_gpus->string();
+        wishes.count = std::atoi(count);
+    }
     wishes.program = {plan.places.measure->string(), (folder.path / "lines").string(), std::to_string(plan.largest)};
     Environment environment;
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -203,6 +210,7 @@ int tune_machine(Plan& plan, bool allow_virtual) {
     probe_driver(driver);
     if (plan.ranks == 0)
         plan.ranks = static_cast<int>(driver.devices.size());
+    plan.is_virtual = driver.is_virtual;
     std::string problem = obstacle(plan, driver, allow_virtual);
     Measurements all;
     if (problem.empty())
