@@ -14,6 +14,7 @@
 #include "report/trace.hpp"
 #include "request/wait.hpp"
 #include "route/operands.hpp"
+#include "route/tuning.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::route {
@@ -196,6 +197,7 @@ std::string ranks_in_words(const std::vector<int>& ranks) {
 
 void describe(const Call& call, Vote& vote) {
     vote.bytes = message_bytes(call);
+    vote.large = size_is_unknown(call.id) && payload_bytes(call) >= threshold_of(call);
     vote.op = static_cast<std::uint8_t>(datatype::operator_of(call.op));
     if (call.op != MPI_OP_NULL)
         vote.element = static_cast<std::uint8_t>(datatype::element_of(call.operands.back().type).element);

@@ -27,7 +27,7 @@ struct Vote {
     std::uint8_t op = 0;
 };
 
-// The part of it that must be equal on all ranks.
+// The part of it that does not depend on where buffers are.
 void describe(const Call& call, Vote& vote);
 
 // What all ranks know afterwards; the same on every rank.

@@ -2,7 +2,6 @@
 
 #include "carrier/nccl/communicator.hpp"
 #include "datatype/element.hpp"
-#include "route/tuning.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::route {
@@ -42,7 +41,6 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const
     vote.device = presence == Presence::kData;
     vote.host = any_on_host(call, presence);
     vote.in_flight = under_way.wants_turn();
-    vote.large = size_is_unknown(call.id) && payload_bytes(call) >= threshold_of(call);
     if (!vote.host) {
         carrier::nccl::Work& work = into.emplace();
         vote.obstacle = carrier::nccl::prepare(call, comm.rank, comm.size, work);
