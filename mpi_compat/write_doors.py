@@ -39,28 +39,58 @@ using namespace swy;
 
 
 def door(row):
-    """Two functions: with one, what the open door needs on the stack would be paid for at the closed one."""
+    """Three functions, for what each needs on the stack would be paid for by the one before: the closed door, the open one, which lets plain
+    host memory pass, and the one that describes the call to the router. A call without a way past it has no second."""
     real = f"real::{real_name(row.name)}("
     head = fill(f'extern "C" SWY_EXPORT {row.result} {row.name}(', [a.declaration() for a in row.arguments], ") {", 4)
     straight = fill(f"        return {real}", [a.name for a in row.arguments], ");", 12)
-    passed = ", ".join(a.name for a in row.arguments)
     if row.makes_group:
         return group_door(row, head, straight)
-    behind = fill(f"static __attribute__((noinline)) {row.result} open_{row.name}(", [a.declaration() for a in row.arguments], ") {", 4)
-    return f"""{behind}
-{operator(row)}{before(row, straight)}{operands(row)}{write_matching.description(row)}{fill("    const Call call{", call_fields(row), "};", 8)}
+    passed = [a.name for a in row.arguments]
+    way_past = before(row, straight)
+    name = "open" if way_past or found(row) else "routed"
+    return f"""{routed(row, real)}
+{open_door(row, way_past) if name == "open" else ""}{head}
+    if (gate::closed()) [[likely]]
+{straight}
+{fill(f"    return {name}_{row.name}(", passed, ");", 8)}
+}}
+SWY_PAIR({row.name})
+"""
+
+
+def routed(row, real):
+    """Describes the call. What the open door has found comes as further arguments."""
+    declarations = [a.declaration() for a in handed_on(row)] + [f"{t} {name}" for t, name in found(row)]
+    head = fill(f"static __attribute__((noinline)) {row.result} routed_{row.name}(", declarations, ") {", 4)
+    return f"""{head}
+{operands(row)}{write_matching.description(row)}{fill("    const Call call{", call_fields(row), "};", 8)}
 {write_matching.envelope(row)}    return route::take(call, [=]({'const Operand* use' if row.buffers else 'const Operand*'}) {{
 {fill(f"        return {real}", forwarded(row), ");", 12)}
     }});
 }}
-
-{head}
-    if (gate::closed()) [[likely]]
-{straight}
-    return open_{row.name}({passed});
-}}
-SWY_PAIR({row.name})
 """
+
+
+def open_door(row, way_past):
+    head = fill(f"static __attribute__((noinline)) {row.result} open_{row.name}(", [a.declaration() for a in row.arguments], ") {", 4)
+    passed = [a.name for a in handed_on(row)] + [name for _, name in found(row)]
+    return f"""{head}
+{operator(row)}{way_past}{fill(f"    return routed_{row.name}(", passed, ");", 8)}
+}}
+
+"""
+
+
+def handed_on(row):
+    return [a for a in row.arguments if a.name != "status" or not write_matching.sees_status(row)]
+
+
+def found(row):
+    """Type and name of what the router's part has from the open door."""
+    seen = [("MPI_Status*", "seen")] if write_matching.sees_status(row) else []
+    code = [("int", "code")] if write_matching.envelope(row) else []
+    return seen + code + ([("MPI_Op", "combine")] if row.op() else [])
 
 
 def group_door(row, head, straight):
@@ -113,7 +143,10 @@ def plain(row, straight):
         tests += (["!route::job_agrees"] if row.has("routed") else []) + [f"route::plain({t})" for t in types]
     # The driver is asked last: of calls that go to the router anyway, that one asks it.
     tests += [f"route::on_host({b.name})" for b in row.buffers]
-    return condition(tests) + f"\n        const route::Inside guard;\n{straight}\n    }}\n"
+    # Message passing of plain host memory calls no function of the program's that may call MPI, but for error handlers, whose calls are the
+    # program's own. MPI-IO does call MPI inside.
+    guard = "" if row.has("routed") or row.treatment == "matched" else "        const route::Inside guard;\n"
+    return f"{condition(tests)}\n{guard}{straight}\n    }}\n"
 
 
 def buffer_type(buffer):

@@ -65,7 +65,6 @@ def host_path(row):
     MPI_Status* const seen = p2p::to_see(status, own);
     int code = MPI_SUCCESS;
 {condition(tests)}
-        const route::Inside guard;
 {real(row, "code = ")}
         if (!p2p::is_envelope(*seen)) [[likely]]
             return code;
@@ -75,8 +74,8 @@ def host_path(row):
         buffer = row.buffers[0]
         watched = fill("        return p2p::watched(", [f"CallId::{call_id(row.name)}", "code", buffer.name, buffer.count, buffer.type,
                                                          "source", "comm", "request"], ");", 12)
-        return f"{condition(tests)}\n        const route::Inside guard;\n{real(row, 'const int code = ')}\n{watched}\n    }}\n"
-    return f"{condition(tests)}\n        const route::Inside guard;\n{real(row, 'return ')}\n    }}\n"
+        return f"{condition(tests)}\n{real(row, 'const int code = ')}\n{watched}\n    }}\n"
+    return f"{condition(tests)}\n{real(row, 'return ')}\n    }}\n"
 
 
 def types(row):

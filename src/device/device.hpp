@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "device/host_ranges.hpp"
 #include "device/kernels.hpp"
 #include "report/trace.hpp"
 
@@ -64,9 +65,10 @@ struct Location {
     bool on_device() const { return kind >= Kind::kManaged; }
 };
 
-// The quick question for host buffers: one call into the driver (a second one for pinned memory). False without driver,
-// before cuInit, for NULL, host, pinned and freed memory. Where the driver answers no more (the program's context died
-// of an error), memory counts as the host's if and only if the host can read it.
+// The quick question for host buffers: none to the driver where memory is surely the host's, else one call into it (a
+// second one for pinned memory). False without driver, before cuInit, for NULL, host, pinned and freed memory. Where
+// the driver answers no more (the program's context died of an error), memory counts as the host's if and only if the
+// host can read it.
 inline bool on_device(const void* address);
 
 // The full answer. `context` is null where the memory has none and the program has no context on its device. Interior
@@ -82,7 +84,7 @@ bool is_device_answer(int result, unsigned type, const void* address);
 
 inline bool on_device(const void* address) {
     const PointerQuery query = pointer_query.load(std::memory_order_acquire);
-    if (query == nullptr)
+    if (query == nullptr || surely_host(address))
         return false;
     unsigned type = 0;
     const int result = query(&type, kMemoryType, reinterpret_cast<std::uintptr_t>(address));

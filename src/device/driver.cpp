@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "device/host_ranges.hpp"
 #include "device/libraries.hpp"
 
 namespace swy::device {
@@ -143,6 +144,7 @@ bool publish(void* library) {
     }
     static const int registered = pthread_atfork(nullptr, nullptr, in_forked_child);
     static_cast<void>(registered);
+    find_host_ranges();
     // First the query: who sees the driver must find it answering. Two threads store the same address. The driver's
     // enumerations are ints to the caller (cuda.h declares them without a fixed type, which is unsigned int on every
     // platform that CUDA has).

@@ -8,6 +8,8 @@ swy_device_sources = \
     src/device/entry_points.def \
     src/device/home.cpp \
     src/device/home.hpp \
+    src/device/host_ranges.cpp \
+    src/device/host_ranges.hpp \
     src/device/kernel_image.cpp \
     src/device/kernels.cpp \
     src/device/kernels.hpp \

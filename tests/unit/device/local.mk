@@ -1,7 +1,7 @@
 # The device layer: on stand-in drivers that do as they are told (states, pools, gate) and on virtual GPUs (memory, lanes).
 if HAVE_GTEST
 device_tests = tests/unit/device/states tests/unit/device/pools tests/unit/device/memory tests/unit/device/lanes \
-    tests/unit/device/gate
+    tests/unit/device/gate tests/unit/device/host_ranges
 check_PROGRAMS += $(device_tests)
 TESTS += $(device_tests) tests/unit/device/valgrind.test
 tests_unit_device_states_SOURCES = tests/unit/device/states.cpp tests/unit/device/in_child.hpp tests/unit/device/fake_driver.h
@@ -19,6 +19,9 @@ tests_unit_device_lanes_LDADD = $(UNIT_LIBS)
 tests_unit_device_gate_SOURCES = tests/unit/device/gate.cpp tests/unit/device/in_child.hpp tests/unit/device/fake_driver.h
 tests_unit_device_gate_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_device_gate_LDADD = $(UNIT_LIBS)
+tests_unit_device_host_ranges_SOURCES = tests/unit/device/host_ranges.cpp
+tests_unit_device_host_ranges_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_device_host_ranges_LDADD = $(UNIT_LIBS)
 
 # Libraries that the tests load by name: linked by hand, since libtool knows no module called libcuda.so.1.
 device_fakes = \

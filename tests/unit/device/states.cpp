@@ -163,14 +163,23 @@ TEST(Location, A_host_buffer_costs_one_call_into_the_driver) {
     with_fake("current", [](FakeDriver& fake) {
         ASSERT_EQ(load_driver(), DriverState::kLoaded);
         fake.memory[0] = {kSomewhere, 4096};
-        int host = 0;
         fake.forget_calls();
-        EXPECT_FALSE(on_device(&host));
+        EXPECT_FALSE(on_device(at(kSomewhere + 4096)));
         EXPECT_EQ(fake.calls(nullptr), 1);
         EXPECT_EQ(fake.calls("cuPointerGetAttribute"), 1);
         EXPECT_TRUE(on_device(at(kSomewhere + 4095)));
         EXPECT_EQ(fake.calls(nullptr), 2);
         EXPECT_FALSE(on_device(nullptr));
+    });
+}
+
+TEST(Location, Static_data_costs_none) {
+    with_fake("current", [](FakeDriver& fake) {
+        static int data = 1;
+        ASSERT_EQ(load_driver(), DriverState::kLoaded);
+        fake.forget_calls();
+        EXPECT_FALSE(on_device(&data));
+        EXPECT_EQ(fake.calls(nullptr), 0);
     });
 }
 

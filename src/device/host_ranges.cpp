@@ -1,0 +1,77 @@
+#include "device/host_ranges.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/auxv.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+// Of the dynamic linker of the GNU C library: the stack pointer at the program's start.
+extern "C" void* __libc_stack_end __attribute__((weak));
+
+namespace swy::device {
+
+constinit HostRanges host_ranges;
+
+namespace {
+
+// The program's writable segment. From the kernel's word and not dl_iterate_phdr, which takes the linker's lock.
+void find_static_data() {
+    const auto* headers = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
+    const std::size_t count = getauxval(AT_PHNUM);
+    if (headers == nullptr)
+        return;
+    const auto* end = headers + count;
+    const auto* self = std::find_if(headers, end, [](const ElfW(Phdr) & header) { return header.p_type == PT_PHDR; });
+    const auto* data = std::find_if(headers, end, [](const ElfW(Phdr) & header) {
+        return header.p_type == PT_LOAD && (header.p_flags & PF_W) != 0;
+    });
+    if (self == end || data == end)
+        return;
+    const std::uintptr_t moved = reinterpret_cast<std::uintptr_t>(headers) - self->p_vaddr;
+    host_ranges.static_begin.store(moved + data->p_vaddr, std::memory_order_relaxed);
+    host_ranges.static_bytes.store(data->p_memsz, std::memory_order_relaxed);
+}
+
+// The heap's begin as the kernel names it. One that does not reach to the break that the C library knows is another's
+// (a tool's in which the program runs).
+void find_heap() {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/maps", "re"), &std::fclose);
+    if (file == nullptr)
+        return;
+    constexpr std::uintptr_t kNone = UINTPTR_MAX;
+    std::uintptr_t heap_begin = kNone;
+    std::uintptr_t heap_end = 0;
+    char line[4096 + 128];  // a path, and what stands before it
+    while (std::fgets(line, sizeof line, file.get()) != nullptr) {
+        unsigned long long begin = 0;
+        unsigned long long end = 0;
+        const std::string_view text(line);
+        if (std::sscanf(line, "%llx-%llx", &begin, &end) != 2)
+            continue;
+        if (text.ends_with(" [heap]\n")) {
+            heap_begin = std::min<std::uintptr_t>(heap_begin, begin);
+            heap_end = std::max<std::uintptr_t>(heap_end, end);
+        }
+    }
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const std::uintptr_t break_end = (reinterpret_cast<std::uintptr_t>(sbrk(0)) + page - 1) / page * page;
+    if (heap_begin != kNone && heap_end == break_end)
+        host_ranges.heap_begin.store(heap_begin, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void find_host_ranges() {
+    find_static_data();
+    find_heap();
+    if (&__libc_stack_end != nullptr)
+        host_ranges.stack_end.store(reinterpret_cast<std::uintptr_t>(__libc_stack_end), std::memory_order_relaxed);
+}
+
+}  // namespace swy::device
