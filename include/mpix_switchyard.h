@@ -41,6 +41,30 @@ int MPIX_Comm_from_name(const char* name, MPI_Comm* comm);
 /* Gives a group of processes of MPI_COMM_WORLD a name, in this process. Local. The group may be freed afterwards. */
 int MPIX_Group_declare(const char* name, MPI_Group group);
 
+/* Messages whose size the receiver does not know: a few bytes that describe it (metadata, in host or device memory),
+ * and a payload of any size, in host or device memory on either end. The receiver's own function gives the memory for
+ * the payload when the message has come, and is told where the sender's was and what the metadata say; NULL is a
+ * refusal, an error of class MPI_ERR_NO_MEM that harms no other process. See MPIX_Send_message(3). */
+#define MPIX_MESSAGE_METADATA_MAX 2048 /* bytes */
+
+#define MPIX_MESSAGE_HOST 0
+#define MPIX_MESSAGE_DEVICE 1
+#define MPIX_MESSAGE_MANAGED 2
+
+typedef void* MPIX_Message_allocate_function(MPI_Count bytes, int where, const void* metadata, int metadata_bytes,
+                                             void* extra_state);
+
+/* Blocks as MPI_Send and MPI_Recv do. What the one sends the other receives, and nothing else does. */
+int MPIX_Send_message(const void* metadata, int metadata_bytes, const void* payload, MPI_Count bytes, int dest, int tag,
+                      MPI_Comm comm);
+int MPIX_Recv_message(void* metadata, int max_metadata, int* metadata_bytes, MPIX_Message_allocate_function* allocate,
+                      void* extra_state, void** payload, MPI_Count* bytes, int source, int tag, MPI_Comm comm,
+                      MPI_Status* status);
+
+/* Collective. On the root *metadata_bytes, *payload and *bytes say what it broadcasts, elsewhere what has come. */
+int MPIX_Bcast_message(void* metadata, int max_metadata, int* metadata_bytes, MPIX_Message_allocate_function* allocate,
+                       void* extra_state, void** payload, MPI_Count* bytes, int root, MPI_Comm comm);
+
 /* Floating-point numbers of 16 and 8 bits, in host and device memory: IEEE's half, bfloat16, and the two 8-bit formats
  * of the OCP, e4m3 without infinities. They have MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX and MPIX_AVG. The handles are
  * there from MPI_Init (or MPI_Session_init) to MPI_Finalize, as a predefined type's are, and are not the program's to

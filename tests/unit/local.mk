@@ -6,4 +6,10 @@ tests_unit_p2p_envelope_SOURCES = tests/unit/p2p_envelope.cpp tests/random_seed.
 tests_unit_p2p_envelope_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_p2p_envelope_LDADD = $(UNIT_LIBS)
 TESTS += tests/unit/p2p_envelope
+
+check_PROGRAMS += tests/unit/message
+tests_unit_message_SOURCES = tests/unit/message.cpp
+tests_unit_message_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_message_LDADD = $(UNIT_LIBS)
+TESTS += tests/unit/message
 endif
