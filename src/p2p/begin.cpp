@@ -102,6 +102,7 @@ Begun send_copy(const Call& call, const Payload& data, int dest, int tag, Mode m
         send->ledger().route(Carrier::kStaged, reason);
     {
         const request::Hold hold;
+        Landing::collect_left();
         if (!send->copy().acquire(data.where.context, data.bytes))
             return {nullptr, no_memory(call, data.bytes)};
     }
@@ -109,6 +110,8 @@ Begun send_copy(const Call& call, const Payload& data, int dest, int tag, Mode m
     if (const std::string failure = complete(*packing); !failure.empty())
         return {nullptr, error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure))};
     send->copy().touched(data.bytes);
+    if (data.device && reason == Reason::kForeign)
+        send->limit_time(dest, tag);
     const request::Hold hold;
     const int rc = send->post(mode, send->copy().data(), static_cast<MPI_Count>(data.bytes), MPI_BYTE, dest, tag);
     return begun(std::move(send), rc);
@@ -199,10 +202,12 @@ Begun begin_send_of_copy(const Call& call, const Operand& operand, int dest, int
 }
 
 Begun begin_receive(const Call& call, const Operand& operand, int source, int tag) {
-    if (envelopes)
-        comm::of(call.owner.comm);  // so that the operation can tell later whether the communicator still is
+    // Asked for now, so that the operation can tell later whether the communicator still is.
+    const comm::State* state = envelopes ? comm::of(call.owner.comm) : nullptr;
     auto receive =
         std::make_shared<Receive>(call.id, call.owner.comm, receive_payload(call, operand, source != MPI_PROC_NULL));
+    if (state != nullptr && state->foreign)
+        receive->comes_from_afar();
     const Into into{operand.count, operand.type};
     const request::Hold hold;
     int rc = MPI_SUCCESS;

@@ -8,6 +8,7 @@
 #include <bit>
 #include <climits>
 #include <cstring>
+#include <list>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -83,7 +84,41 @@ int make_type(std::size_t size, MPI_Datatype& type) {
     return rc != MPI_SUCCESS ? rc : real::Type_commit(&type);
 }
 
+struct Left {
+    Landing memory;
+    MPI_Request request;
+};
+// At exit MPI is gone, and what it still worked on stays.
+std::list<Left>& left() {
+    static auto* all = new std::list<Left>;  // not destroyed at exit
+    return *all;
+}
+
+// Asked in the one way that raises no error inside MPI's progress.
+bool is_over(Left& one) {
+    int done = 0;
+    const int rc = real::Request_get_status(one.request, &done, MPI_STATUS_IGNORE);
+    if (rc == MPI_SUCCESS && !done)
+        return false;
+    real::Request_free(&one.request);
+    return true;
+}
+
 }  // namespace
+
+Landing::Landing(Landing&& other) noexcept
+    : pinned_(std::move(other.pinned_)),
+      data_(std::exchange(other.data_, nullptr)),
+      pages_(std::exchange(other.pages_, 0)),
+      touched_(other.touched_) {}
+
+void Landing::leave(Landing memory, MPI_Request request) {
+    left().push_back({std::move(memory), request});
+}
+
+void Landing::collect_left() {
+    left().remove_if(is_over);
+}
 
 int Landing::acquire_to_receive(device::Context context, std::size_t bytes, MPI_Datatype& type) {
     const std::size_t size = std::bit_ceil(std::max(bytes + kBehind, kSmallest));

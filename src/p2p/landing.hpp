@@ -16,6 +16,7 @@ class Landing {
   public:
     Landing() = default;
     ~Landing();
+    Landing(Landing&& other) noexcept;
     Landing(const Landing&) = delete;
     Landing& operator=(const Landing&) = delete;
 
@@ -31,6 +32,12 @@ class Landing {
 
     std::byte* data() const { return data_; }
     bool page_locked() const { return pages_ == 0 && pinned_.page_locked(); }
+
+    // The operation is given up, but MPI may still work on the memory for `request`: keeps both until it does not.
+    // Under the engine's lock.
+    static void leave(Landing memory, MPI_Request request);
+    // Gives back what was left and is done with since. To be called now and then, under the engine's lock.
+    static void collect_left();
 
     // Memory and types that are kept; before MPI's end.
     static void release_kept();

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 
 #include "carrier/staged/pipeline.hpp"
 #include "comm/world.hpp"
@@ -93,7 +94,15 @@ void* Receive::landing(MPI_Count& count, MPI_Datatype& type, const Into& into) {
                                                                                                     : nullptr;
 }
 
+void Receive::comes_from_afar() {
+    from_afar_ = true;
+    if (payload_.device && payload_.bytes >= limit)
+        deadline_.emplace(settings::values().timeout);
+}
+
 int Receive::post(const Into& into, int source, int tag) {
+    tag_ = tag;
+    source_ = source;
     MPI_Count count = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
     void* buffer = landing(count, type, into);
@@ -175,7 +184,7 @@ bool Receive::look() {
     status.MPI_ERROR = MPI_SUCCESS;
     const int rc = real::Request_get_status(request_, &there, &status);
     if (rc == MPI_SUCCESS && !there)
-        return false;
+        return overdue();
     real::Request_free(&request_);
     if (rc != MPI_SUCCESS) {
         int mpi_class = MPI_ERR_OTHER;
@@ -184,6 +193,21 @@ bool Receive::look() {
         return true;
     }
     arrived(status);
+    return true;
+}
+
+// MPI may have matched it, and is then not done with the memory.
+bool Receive::overdue() {
+    if (!deadline_ || !deadline_->passed())
+        return false;
+    real::Cancel(&request_);
+    Landing::leave(std::move(landing_), std::exchange(request_, MPI_REQUEST_NULL));
+    const std::string from = source_ == MPI_ANY_SOURCE ? "any rank" : fmt::format("rank {}", source_);
+    fail(MPI_ERR_OTHER,
+         fmt::format("{} of up to {} bytes from {}: SWITCHYARD_TIMEOUT has passed and no message has come "
+                     "whole. The sender is of a job that was started apart: it has not come to its send, "
+                     "or is gone",
+                     name(call()), payload_.bytes, from));
     return true;
 }
 
@@ -237,7 +261,9 @@ void Receive::ordinary(std::size_t bytes) {
     }
     landing_.touched(bytes);
     if (payload_.device)
-        ledger_.route(Carrier::kStaged, bytes < limit ? Reason::kSmall : Reason::kMixed);
+        ledger_.route(Carrier::kStaged, bytes < limit ? Reason::kSmall
+                                        : from_afar_  ? Reason::kForeign
+                                                      : Reason::kMixed);
     begin(carrier::staged::unpack(payload_, bytes, landing_.data(), landing_.page_locked()), {});
 }
 

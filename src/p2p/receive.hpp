@@ -41,6 +41,10 @@ class Receive final : public request::Operation {
     Receive(CallId call, MPI_Comm comm, Payload payload) : Operation(call, comm), payload_(std::move(payload)) {}
     ~Receive() override;
 
+    // Of a communicator with another job: a large one into device memory is given up SWITCHYARD_TIMEOUT from now on,
+    // for its sender cannot say that it is ready.
+    void comes_from_afar();
+
     // One of these begins it, under the engine's lock. MPI's code; an error has been raised by MPI.
     int post(const Into& into, int source, int tag);
     int post(const Into& into, MPI_Message& message);
@@ -57,6 +61,7 @@ class Receive final : public request::Operation {
 
   private:
     bool look();
+    bool overdue();
     void arrived(const MPI_Status& status);
     void matched(const Envelope& envelope);
     void ordinary(std::size_t bytes);
@@ -71,6 +76,7 @@ class Receive final : public request::Operation {
     Landing landing_;        // where MPI receives when that is not the program's buffer:
     bool lands_ = false;     // device memory, or memory that another receive has
     bool occupies_ = false;  // the program's buffer, in host memory
+    bool from_afar_ = false;
     MPI_Request request_ = MPI_REQUEST_NULL;
     int source_ = MPI_ANY_SOURCE, tag_ = MPI_ANY_TAG;
     std::optional<Taken> taken_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "carrier/staged/pipeline.hpp"
 #include "p2p/counted.hpp"
@@ -157,6 +158,12 @@ int PlainSend::post(Mode mode, const void* data, MPI_Count count, MPI_Datatype t
     return real_isend(mode, data, counted.count(), counted.type(), dest, tag, comm(), &request_);
 }
 
+void PlainSend::limit_time(int dest, int tag) {
+    dest_ = dest;
+    tag_ = tag;
+    deadline_.emplace(settings::values().timeout);
+}
+
 bool PlainSend::step() {
     if (!request::may_ask())
         return false;
@@ -164,8 +171,16 @@ bool PlainSend::step() {
     MPI_Status status;
     status.MPI_ERROR = MPI_SUCCESS;
     const int rc = real::Request_get_status(request_, &left, &status);
-    if (rc == MPI_SUCCESS && !left)
-        return false;
+    if (rc == MPI_SUCCESS && !left) {
+        if (!deadline_ || !deadline_->passed())
+            return false;
+        Landing::leave(std::move(copy_), std::exchange(request_, MPI_REQUEST_NULL));
+        fail(MPI_ERR_OTHER, fmt::format("{} of {} bytes to rank {}, tag {}: SWITCHYARD_TIMEOUT has passed and the "
+                                        "message has not been taken. Its receiver is of a job that was started apart: "
+                                        "it has not come to its receive, or is gone",
+                                        name(call()), bytes_, dest_, tag_));
+        return true;
+    }
     real::Request_free(&request_);
     const int error = rc != MPI_SUCCESS ? rc : status.MPI_ERROR;
     if (error == MPI_SUCCESS) {

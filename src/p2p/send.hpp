@@ -75,10 +75,15 @@ class PlainSend final : public request::Operation {
     Landing& copy() { return copy_; }  // memory that lives as long as the message needs it
     Ledger& ledger() { return ledger_; }
 
+    // From now on it is given up after SWITCHYARD_TIMEOUT: where the receiver cannot say that it is ready.
+    void limit_time(int dest, int tag);
+
     bool step() override;
 
   private:
     const std::size_t bytes_;
+    int dest_ = MPI_PROC_NULL, tag_ = MPI_ANY_TAG;  // of one whose time is limited
+    std::optional<request::Deadline> deadline_;
     Landing copy_;
     MPI_Request request_ = MPI_REQUEST_NULL;
     Ledger ledger_;
