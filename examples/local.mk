@@ -1,6 +1,7 @@
 # Example programs: installed as sources to be read and copied, built and run here on virtual GPUs.
 examplesdir = $(pkgdatadir)/examples
-dist_examples_DATA = examples/README.md examples/halo.c examples/heat.f90 examples/iris.csv examples/train_iris.c
+dist_examples_DATA = examples/README.md examples/decode.c examples/halo.c examples/heat.f90 examples/iris.csv examples/kv_cache.h \
+    examples/prefill.c examples/train_iris.c
 dist_examples_SCRIPTS = examples/least_squares.py
 EXTRA_DIST += examples/run-training examples/ci/virtual-gpus.yml
 
@@ -21,6 +22,18 @@ examples_halo_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 examples_halo_LDFLAGS = $(AM_LDFLAGS) $(EXAMPLES_LINK)
 examples_halo_LDADD = $(EXAMPLES_CUDA) $(MPI_LIBS)
 examples_halo_DEPENDENCIES = $(EXAMPLES_CUDA)
+
+noinst_PROGRAMS += examples/prefill examples/decode
+examples_prefill_SOURCES = examples/prefill.c examples/kv_cache.h
+examples_prefill_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+examples_prefill_LDFLAGS = $(AM_LDFLAGS) $(EXAMPLES_LINK)
+examples_prefill_LDADD = $(EXAMPLES_CUDA) $(MPI_LIBS)
+examples_prefill_DEPENDENCIES = $(EXAMPLES_CUDA)
+examples_decode_SOURCES = examples/decode.c examples/kv_cache.h
+examples_decode_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+examples_decode_LDFLAGS = $(AM_LDFLAGS) $(EXAMPLES_LINK)
+examples_decode_LDADD = $(EXAMPLES_CUDA) $(MPI_LIBS)
+examples_decode_DEPENDENCIES = $(EXAMPLES_CUDA)
 
 if HAVE_FORTRAN
 noinst_DATA += examples/heat
