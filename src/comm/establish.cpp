@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdio>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "comm/control.hpp"
 #include "comm/suggest.hpp"
 #include "comm/tuned.hpp"
+#include "comm/unique_ids.hpp"
 #include "real.hpp"
 #include "request/engine.hpp"
 
@@ -32,7 +34,7 @@ struct Fact {
     std::uint8_t old_library = 0;
     std::uint8_t ranks_share_gpus = 0;  // NCCL_MULTI_RANK_GPU_ENABLE
     std::uint8_t broken = 0;            // the communicator held so far was aborted here
-    std::uint8_t unused = 0;
+    std::uint8_t several_ids = 0;       // takes more than one for a communicator
     std::uint64_t gpu_model = 0;
 };
 static_assert(sizeof(Fact) == 48, "sent as bytes: no padding");
@@ -53,6 +55,7 @@ Fact own_fact(const State& state, const device::Location& location) {
     fact.nccl_version = nccl::load() != nullptr ? nccl::version() : 0;
     fact.old_library = nccl::too_old();
     fact.ranks_share_gpus = nccl::shares_gpus();
+    fact.several_ids = nccl::Communicator::takes_several_ids();
     fact.gpu_model = model_hash(device::device_name(location.ordinal));
     fact.broken = state.nccl != nullptr && !state.nccl->usable();
     return fact;
@@ -178,18 +181,17 @@ struct Part {  // what became of this rank's part in making a communicator
                         // for ever
 };
 
-Part make_part(const State& state, const Proposal& proposal, const nccl::Group& group,
-               const device::Location& location) {
+Part make_part(const State& state, const Proposal& proposal, std::span<const nccl::UniqueId> ids,
+               const nccl::Group& group, const device::Location& location) {
     Part part;
-    if (proposal.drawn == 0)
+    if (ids.empty())
         return part;
     std::string problem;
     const auto failed_elsewhere = [&] {
         hear_failures();
         return failure_told(proposal.undertaking);
     };
-    part.made =
-        nccl::Communicator::make(group, state.rank, proposal.unique, location.context, failed_elsewhere, problem);
+    part.made = nccl::Communicator::make(group, state.rank, ids, location.context, failed_elsewhere, problem);
     if (!problem.empty()) {
         complain(state, problem);
         part.told = tell_failure(ranks_in_world(state), state.rank, proposal.undertaking, problem) == MPI_SUCCESS;
@@ -197,8 +199,24 @@ Part make_part(const State& state, const Proposal& proposal, const nccl::Group& 
     return part;
 }
 
-int make(State& state, const Proposal& proposal, const nccl::Group& group, const device::Location& location) {
-    Part part = make_part(state, proposal, group, location);
+// Those that NCCL is to make it by; none where one could not be drawn. MPI's code.
+int all_ids(const State& state, const Proposal& proposal, int wanted, std::vector<nccl::UniqueId>& ids) {
+    ids.assign(proposal.drawn, proposal.unique);
+    if (ids.empty() || wanted == 1)
+        return MPI_SUCCESS;
+    std::string problem;
+    const int rc = draw_others(state, proposal.unique, wanted, ids, problem);
+    if (!problem.empty())
+        complain(state, problem);
+    return rc;
+}
+
+int make(State& state, const Proposal& proposal, int wanted_ids, const nccl::Group& group,
+         const device::Location& location) {
+    std::vector<nccl::UniqueId> ids;
+    if (const int code = all_ids(state, proposal, wanted_ids, ids); code != MPI_SUCCESS)
+        return code;
+    Part part = make_part(state, proposal, ids, group, location);
     const std::array<int, 2> mine{part.made == nullptr ? 1 : 0, part.told ? 1 : 0};
     std::array<int, 2> all{};  // ranks without a communicator, ranks that told so
     const int rc = real::Allreduce(mine.data(), all.data(), 2, MPI_INT, MPI_SUM, state.handle);
@@ -300,7 +318,8 @@ int establish(State& state, const device::Location& location) {
             return rc;
         rc = propose(state, proposal, false, group);
     }
-    return rc != MPI_SUCCESS ? rc : make(state, proposal, group, location);
+    const bool several = std::all_of(facts.begin(), facts.end(), [](const Fact& f) { return f.several_ids != 0; });
+    return rc != MPI_SUCCESS ? rc : make(state, proposal, several ? ids_for(state.size) : 1, group, location);
 }
 
 }  // namespace swy::comm

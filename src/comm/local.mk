@@ -20,5 +20,7 @@ libswy_la_SOURCES += \
     src/comm/suggest.hpp \
     src/comm/tuned.cpp \
     src/comm/tuned.hpp \
+    src/comm/unique_ids.cpp \
+    src/comm/unique_ids.hpp \
     src/comm/world.cpp \
     src/comm/world.hpp

@@ -1,5 +1,6 @@
 #include "p2p/lane.hpp"
 
+#include <span>
 #include <utility>
 
 #include "comm/establish.hpp"
@@ -88,7 +89,8 @@ void Half::begin(const nccl::UniqueId& unique) {
     std::string problem;
     const int rank = role == Role::kSender ? kSender : kReceiver;
     // Looked up by its members in no cache, so they need no names.
-    communicator_ = nccl::Communicator::begin(nccl::Group(2), rank, unique, context_, kChannels, problem);
+    communicator_ =
+        nccl::Communicator::begin(nccl::Group(2), rank, std::span(&unique, 1), context_, kChannels, problem);
     if (communicator_ == nullptr)
         break_off(problem);
     else

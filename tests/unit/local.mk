@@ -12,4 +12,10 @@ tests_unit_message_SOURCES = tests/unit/message.cpp
 tests_unit_message_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_message_LDADD = $(UNIT_LIBS)
 TESTS += tests/unit/message
+
+check_PROGRAMS += tests/unit/unique_ids
+tests_unit_unique_ids_SOURCES = tests/unit/unique_ids.cpp
+tests_unit_unique_ids_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unique_ids_LDADD = $(UNIT_LIBS)
+TESTS += tests/unit/unique_ids
 endif

@@ -71,21 +71,26 @@ std::string Communicator::draw(UniqueId& id) {
     return {};
 }
 
-std::shared_ptr<Communicator> Communicator::begin(const Group& group, int rank, const UniqueId& id,
+bool Communicator::takes_several_ids() {
+    const Entries* nccl = load();
+    return nccl != nullptr && nccl->CommInitRankScalable != nullptr;
+}
+
+std::shared_ptr<Communicator> Communicator::begin(const Group& group, int rank, std::span<const UniqueId> ids,
                                                   device::Context context, int channels, std::string& problem_text) {
     const Entries* nccl = load();
     if (nccl == nullptr) {
         problem_text = problem();
         return nullptr;
     }
-    std::shared_ptr<Communicator> made(new Communicator(group, rank, id_of(id)));
+    std::shared_ptr<Communicator> made(new Communicator(group, rank, id_of(ids.front())));
     if (const device::Result result = device::Lane::acquire(context, made->lane_); result != 0) {
         problem_text = fmt::format("no CUDA stream for NCCL: {}", device::describe(result));
         return nullptr;
     }
     const device::ContextScope scope(context);
-    ncclUniqueId unique;
-    std::memcpy(&unique, id.data(), kUniqueIdBytes);
+    std::vector<ncclUniqueId> unique(ids.size());
+    std::memcpy(unique.data(), ids.data(), ids.size_bytes());
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;  // a peer that has failed must not hold this process inside NCCL
     if (channels != 0) {
@@ -93,11 +98,16 @@ std::shared_ptr<Communicator> Communicator::begin(const Group& group, int rank, 
         config.maxCTAs = channels;
     }
     ncclComm_t handle = nullptr;
-    const ncclResult_t result = nccl->CommInitRankConfig(&handle, made->size(), unique, rank, &config);
+    if (ids.size() > 1)
+        made->made_by_ = "ncclCommInitRankScalable";
+    const ncclResult_t result = ids.size() > 1
+                                    ? nccl->CommInitRankScalable(&handle, made->size(), rank,
+                                                                 static_cast<int>(ids.size()), unique.data(), &config)
+                                    : nccl->CommInitRankConfig(&handle, made->size(), unique[0], rank, &config);
     made->adopt(handle);
     if (result == ncclSuccess || result == ncclInProgress)
         return made;
-    problem_text = fmt::format("ncclCommInitRankConfig failed: {}", describe(result, handle));
+    problem_text = fmt::format("{} failed: {}", made->made_by_, describe(result, handle));
     made->abort();
     return nullptr;
 }
@@ -129,17 +139,16 @@ Communicator::Making Communicator::step_make(std::string& problem_text) {
         cache().counters.split += split_off_ ? 1 : 0;
         return Making::kMade;
     }
-    problem_text =
-        fmt::format("{} failed: {}", split_off_ ? "ncclCommSplit" : "ncclCommInitRankConfig", describe(state, handle_));
+    problem_text = fmt::format("{} failed: {}", made_by_, describe(state, handle_));
     abort();
     return Making::kFailed;
 }
 
-std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, const UniqueId& id,
+std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, std::span<const UniqueId> ids,
                                                  device::Context context, const std::function<bool()>& given_up,
                                                  std::string& problem_text) {
     const request::Deadline deadline(settings::values().timeout);
-    auto made = begin(group, rank, id, context, 0, problem_text);
+    auto made = begin(group, rank, ids, context, 0, problem_text);
     while (made != nullptr) {
         switch (made->step_make(problem_text)) {
             case Making::kMade:
@@ -152,7 +161,7 @@ std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, c
         request::progress();
         const bool late = deadline.passed();
         if (late)
-            problem_text = "ncclCommInitRankConfig failed: SWITCHYARD_TIMEOUT has passed";
+            problem_text = fmt::format("{} failed: SWITCHYARD_TIMEOUT has passed", made->made_by_);
         if (late || given_up()) {
             made->abort();
             return nullptr;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,16 +54,21 @@ class Communicator {
     // Draws a unique id, on the rank whose id the group will use. "" or what NCCL says.
     static std::string draw(UniqueId& id);
 
+    // Does NCCL here take several ids for one communicator (ncclCommInitRankScalable, 2.23)?
+    static bool takes_several_ids();
+
     // Makes the communicator; every member of the group calls this. Waits with MPI's progress, until `given_up` says
-    // that another member has failed. nullptr on failure, with `problem` set unless it was given up.
-    static std::shared_ptr<Communicator> make(const Group& group, int rank, const UniqueId& id, device::Context context,
-                                              const std::function<bool()>& given_up, std::string& problem);
+    // that another member has failed. nullptr on failure, with `problem` set unless it was given up. Several ids only
+    // where all members take them.
+    static std::shared_ptr<Communicator> make(const Group& group, int rank, std::span<const UniqueId> ids,
+                                              device::Context context, const std::function<bool()>& given_up,
+                                              std::string& problem);
 
     // The same without waiting: begin(), then step_make() until it is no more under way. `channels` bounds the memory
     // that each connection takes and the GPU's share that each operation takes; 0 leaves them to NCCL. One that is
     // still in the making may be aborted: the other members then must be told, or they wait for it in NCCL.
     enum class Making : std::uint8_t { kUnderWay, kMade, kFailed };
-    static std::shared_ptr<Communicator> begin(const Group& group, int rank, const UniqueId& id,
+    static std::shared_ptr<Communicator> begin(const Group& group, int rank, std::span<const UniqueId> ids,
                                                device::Context context, int channels, std::string& problem);
     Making step_make(std::string& problem);  // once kFailed, it has been aborted
 
@@ -173,6 +179,7 @@ class Communicator {
     std::mutex handle_mutex_;
     device::Lane lane_;
     bool ending_ = false, made_ = false, split_off_ = false;
+    const char* made_by_ = "ncclCommInitRankConfig";
     std::shared_ptr<Split> split_;          // of a parent under handle_mutex_
     std::shared_ptr<Communicator> parent_;  // of a child without a handle
     std::atomic<bool> settling_{false};     // a split is under way, of this one or that makes it

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kOldestVersion = 21800;
 constexpr int kFirstWithSplit = 21801;
+constexpr int kFirstScalable = 22300;
 constexpr int kFirstWithExchanges = 22800;
 
 struct Library {
@@ -97,6 +98,8 @@ Library open_library() {
         library.usable = true;
         if (library.version >= kFirstWithSplit)
             bind(handle, "ncclCommSplit", library.entries.CommSplit);
+        if (library.version >= kFirstScalable)
+            bind(handle, "ncclCommInitRankScalable", library.entries.CommInitRankScalable);
         if (library.version >= kFirstWithExchanges) {
             bind(handle, "ncclAlltoAll", library.entries.AlltoAll);
             bind(handle, "ncclGather", library.entries.Gather);

@@ -32,6 +32,9 @@ struct Entries {
     // 2.18.1
     decltype(&::ncclCommSplit) CommSplit = nullptr;
 
+    // 2.23
+    ncclResult_t (*CommInitRankScalable)(ncclComm_t*, int, int, int, ncclUniqueId*, ncclConfig_t*) = nullptr;
+
     // 2.28
     ncclResult_t (*AlltoAll)(const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t) = nullptr;
     ncclResult_t (*Gather)(const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) = nullptr;

@@ -50,6 +50,7 @@ std::shared_ptr<Communicator> Communicator::plan_split(const std::shared_ptr<Com
     child->split_ = std::make_shared<Split>(color);
     child->parent_ = parent;
     child->split_off_ = true;
+    child->made_by_ = "ncclCommSplit";
     return child;
 }
 

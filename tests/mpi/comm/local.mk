@@ -1,6 +1,6 @@
 # Communicators: every way in which MPI makes one, what they cost, and how they end.
 comm_tests = tests/mpi/comm/apart.test tests/mpi/comm/counted.test tests/mpi/comm/ends.test tests/mpi/comm/failing.test tests/mpi/comm/groups.test tests/mpi/comm/made.test \
-    tests/mpi/comm/split.test
+    tests/mpi/comm/scalable.test tests/mpi/comm/split.test
 TESTS += $(comm_tests) tests/mpi/comm/dynamic tests/mpi/comm/random
 EXTRA_DIST += $(comm_tests) tests/mpi/comm/report.py
 check_PROGRAMS += tests/mpi/comm/counted tests/mpi/comm/deserter tests/mpi/comm/dynamic tests/mpi/comm/ends tests/mpi/comm/failing tests/mpi/comm/groups tests/mpi/comm/made \
