@@ -64,8 +64,10 @@ void pause() {
 
 }  // namespace
 
-// A rank keeps its words of the last kKept exchanges, for those who are behind.
-constexpr std::uint64_t kKept = 16;
+// A rank keeps its words of the last kKept exchanges, for those who are behind. How far it is it says every kSteps
+// exchanges: to write what others read is what an exchange costs.
+constexpr std::uint64_t kKept = 32;
+constexpr std::uint64_t kSteps = 8;
 
 struct Board::Slot {
     struct alignas(kLine) {
@@ -73,7 +75,7 @@ struct Board::Slot {
         Words words;
     } kept[kKept];
     struct alignas(kLine) {
-        std::atomic<std::uint64_t> exchange;  // the last one told
+        std::atomic<std::uint64_t> exchange;  // one that has been told, less than kSteps ago
         std::atomic<std::uint64_t> begun;     // Begun in one word: its end above its what
     } last;
 };
@@ -175,18 +177,14 @@ Board::Outcome Board::tell(const Words& words, const request::Deadline& deadline
     auto& kept = slot(rank_).kept[exchange % kKept];
     kept.words = words;
     kept.exchange.store(exchange, std::memory_order_release);
-    slot(rank_).last.exchange.store(exchange, std::memory_order_release);
+    if (exchange % kSteps == 0)
+        slot(rank_).last.exchange.store(exchange, std::memory_order_release);
     return Outcome::kDone;
 }
 
 const Board::Words* Board::heard(int rank) const {
     const auto& kept = slot(rank).kept[exchange_ % kKept];
     return kept.exchange.load(std::memory_order_acquire) >= exchange_ ? &kept.words : nullptr;
-}
-
-const Board::Words* Board::last(int rank) const {
-    const std::uint64_t exchange = slot(rank).last.exchange.load(std::memory_order_acquire);
-    return exchange != 0 ? &slot(rank).kept[exchange % kKept].words : nullptr;
 }
 
 Board::Outcome Board::await(int rank, std::uint64_t number, const request::Deadline& deadline,

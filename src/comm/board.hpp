@@ -20,7 +20,7 @@ class Board {
   public:
     static constexpr int kMostRanks = 32;       // one that wants to know reads the words of all
     static constexpr std::uint64_t kWorth = 4;  // agreements by MPI before a communicator gets a board
-    using Words = std::array<std::int64_t, 12>;
+    using Words = std::array<std::int64_t, 4>;  // with their number in one line of the cache
 
     // Collective over the communicator, by all ranks in one blocking call: state.board is set on all ranks or on none.
     // MPI's code.
@@ -41,8 +41,6 @@ class Board {
     Outcome tell(const Words& words, const request::Deadline& deadline);
     // Another rank's words in the exchange of the last tell(); null while it has not told them. Valid to the next one.
     const Words* heard(int rank) const;
-    // Its words in the last exchange to which it has come, nullptr before the first.
-    const Words* last(int rank) const;
     // As heard(), waiting for them, with MPI's progress. `number` is that of the call among the communicator's calls.
     Outcome await(int rank, std::uint64_t number, const request::Deadline& deadline, const Words*& words) const;
 

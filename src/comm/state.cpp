@@ -114,9 +114,9 @@ Setup State::setup_for(int device) const {
 }
 
 State* of(MPI_Comm comm) {
+    if (State* state = lately_used(comm); state != nullptr)
+        return state;
     const std::uint64_t now = generation.load(std::memory_order_acquire);
-    if (remembered.comm == comm && remembered.generation == now)
-        return remembered.state;
     if (key == MPI_KEYVAL_INVALID)
         return nullptr;
     void* value = nullptr;
@@ -127,6 +127,11 @@ State* of(MPI_Comm comm) {
     if (state != nullptr)
         remembered = {comm, state, now};
     return state;
+}
+
+State* lately_used(MPI_Comm comm) {
+    const bool same = remembered.comm == comm && remembered.generation == generation.load(std::memory_order_acquire);
+    return same ? remembered.state : nullptr;
 }
 
 State* known(MPI_Comm comm) {

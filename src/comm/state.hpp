@@ -18,6 +18,10 @@ namespace swy::carrier::nccl {
 class Communicator;
 }
 
+namespace swy::route {
+struct Repeat;
+}
+
 namespace swy::comm {
 
 class Order;
@@ -41,6 +45,7 @@ struct State {
     // By which blocking calls agree, once some have; null where the ranks do not share memory, or have not tried yet.
     std::shared_ptr<Board> board;
     bool board_tried = false;
+    std::shared_ptr<route::Repeat> repeat;  // of the calls of which this rank only tells, while a board is there
 
     // Peers' ranks in MPI_COMM_WORLD, by rank; empty until point-to-point asks (comm/world.hpp).
     std::vector<int> world;
@@ -69,7 +74,8 @@ struct State {
 
 // The state of a valid communicator. nullptr when it cannot be had (out of memory, MPI not up).
 State* of(MPI_Comm comm);
-State* known(MPI_Comm comm);  // nullptr where nobody has asked for it yet
+State* known(MPI_Comm comm);        // nullptr where nobody has asked for it yet
+State* lately_used(MPI_Comm comm);  // nullptr but for the one that this thread has asked for last
 
 // Called with each communicator that goes, before its state does: p2p has messages that belong to it.
 using Farewell = void (*)(MPI_Comm comm);

@@ -58,7 +58,7 @@ Fingerprint fingerprint(const Call& call, comm::State& comm, const Vote& vote) {
             vote.element};
 }
 
-void fill(Ballot& ballot, const Vote& vote, bool begun, const Fingerprint& print) {
+void fill(Ballot& ballot, const Vote& vote, bool begun) {
     ballot[kDevice] = vote.device;
     ballot[kHost] = vote.host;
     ballot[kObstacle] = static_cast<std::int64_t>(vote.obstacle);
@@ -66,6 +66,9 @@ void fill(Ballot& ballot, const Vote& vote, bool begun, const Fingerprint& print
     ballot[kLarge] = vote.large;
     ballot[kInFlight] = vote.in_flight;
     ballot[kBegun] = begun;
+}
+
+void fill_print(Ballot& ballot, const Fingerprint& print) {
     ballot[kPrint] = hash(print);
     ballot[kPrintComplement] = ~ballot[kPrint];
 }
@@ -90,18 +93,30 @@ Verdict agree_by_mpi(comm::State& comm, const request::Deadline& deadline) {
     return read(comm.ballot_all);
 }
 
-// The ballot, and then the fingerprint as it is.
+// On a board: the ballot without the prints in one word, a byte a field, and then the fingerprint as it is.
+constexpr std::size_t kFlags = kPrint;
+static_assert(kFlags <= sizeof(std::int64_t));
+static_assert(sizeof(comm::Board::Words) == sizeof(std::int64_t) + sizeof(Fingerprint));
+
 comm::Board::Words words_of(const Ballot& ballot, const Fingerprint& print) {
     comm::Board::Words words{};
-    static_assert(sizeof words == sizeof ballot + sizeof print);
-    std::copy(ballot.begin(), ballot.end(), words.begin());
-    std::memcpy(&words[kFields], &print, sizeof print);
+    for (std::size_t field = 0; field < kFlags; ++field)
+        words[0] |= ballot[field] << (8 * field);
+    std::memcpy(&words[1], &print, sizeof print);
     return words;
+}
+
+std::int64_t flag_in(const comm::Board::Words& words, std::size_t field) {
+    return words[0] >> (8 * field) & 0xff;
+}
+
+bool same_print(const comm::Board::Words& a, const comm::Board::Words& b) {
+    return std::equal(a.begin() + 1, a.end(), b.begin() + 1);
 }
 
 Fingerprint print_in(const comm::Board::Words& words) {
     Fingerprint print;
-    std::memcpy(static_cast<void*>(&print), &words[kFields], sizeof print);
+    std::memcpy(static_cast<void*>(&print), &words[1], sizeof print);
     return print;
 }
 
@@ -148,9 +163,9 @@ Verdict agree_by_board(comm::State& comm, const Fingerprint& print, const reques
         const comm::Board::Words* words = nullptr;
         switch (const auto outcome = board.await(rank, print.sequence, deadline, words)) {
             case comm::Board::Outcome::kDone:
-                for (std::size_t field = 0; field < kFields; ++field)
-                    all[field] = std::max(all[field], (*words)[field]);
-                differ |= (*words)[kPrint] != mine[kPrint];
+                for (std::size_t field = 0; field < kFlags; ++field)
+                    all[field] = std::max(all[field], flag_in(*words, field));
+                differ |= !same_print(*words, mine);
                 break;
             case comm::Board::Outcome::kBegun:
                 some_begun = true;
@@ -233,7 +248,8 @@ Verdict read(const Ballot& all) {
 int begin(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print, Ballot& mine, Ballot& all,
           MPI_Request& request) {
     print = fingerprint(call, comm, vote);
-    fill(mine, vote, true, print);
+    fill(mine, vote, true);
+    fill_print(mine, print);
     if (comm.board != nullptr)
         comm.board->tell_begun(print.sequence, print.call);
     return cast(comm, mine, all, request);
@@ -249,17 +265,15 @@ Verdict agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint
         return trusted(vote);
     const report::trace::Part part("agreement");
     print = fingerprint(call, comm, vote);
-    fill(comm.ballot_mine, vote, false, print);
+    fill(comm.ballot_mine, vote, false);
+    fill_print(comm.ballot_mine, print);
     const request::Deadline deadline(settings::values().timeout);
     return has_board(comm) ? agree_by_board(comm, print, deadline) : agree_by_mpi(comm, deadline);
 }
 
-Verdict tell_host(const Call& call, comm::State& comm) {
-    Vote vote;
-    vote.host = true;
-    describe(call, vote);
+Verdict tell_host(const Call& call, comm::State& comm, const Vote& vote) {
     const Fingerprint print = fingerprint(call, comm, vote);
-    fill(comm.ballot_mine, vote, false, print);
+    fill(comm.ballot_mine, vote, false);
     const comm::Board::Words mine = words_of(comm.ballot_mine, print);
     comm::Board& board = *comm.board;
     if (const auto told = board.tell(mine, request::Deadline(settings::values().timeout));
@@ -269,12 +283,14 @@ Verdict tell_host(const Call& call, comm::State& comm) {
     for (int rank = 0; rank < comm.size; ++rank) {
         if (rank == comm.rank)
             continue;
-        const std::uint64_t begun = board.begun(rank).end;  // first: it tells before it begins a later call
         const comm::Board::Words* words = board.heard(rank);
-        if (words != nullptr && (*words)[kPrint] != mine[kPrint])
+        if (words == nullptr && board.begun(rank).end > print.sequence) {
+            words = board.heard(rank);  // again: it tells before it begins a later call
+            if (words == nullptr)
+                others.emplace_back(rank, begun_by(board, rank));
+        }
+        if (words != nullptr && !same_print(*words, mine))
             others.emplace_back(rank, print_in(*words));
-        else if (words == nullptr && begun > print.sequence)
-            others.emplace_back(rank, begun_by(board, rank));
     }
     return others.empty() ? Verdict{} : mismatch(comm, print, std::move(others));
 }

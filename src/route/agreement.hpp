@@ -70,7 +70,8 @@ Verdict agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint
 
 // The same for a rank that has host memory alone in the call, on a communicator with a board. Whatever the others have,
 // such a rank makes the real call; so it tells them and does not wait. Finds a mismatch with those who came before it.
-Verdict tell_host(const Call& call, comm::State& comm);
+// `vote` is one of host memory, described.
+Verdict tell_host(const Call& call, comm::State& comm, const Vote& vote);
 
 // Is there one, still in step?
 bool has_board(comm::State& comm);

@@ -20,6 +20,8 @@ libswy_la_SOURCES += \
     src/route/plain.hpp \
     src/route/reason.cpp \
     src/route/reason.hpp \
+    src/route/repeat.cpp \
+    src/route/repeat.hpp \
     src/route/route.hpp \
     src/route/surroundings.cpp \
     src/route/surroundings.hpp \

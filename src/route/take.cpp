@@ -29,6 +29,7 @@
 #include "route/gate.hpp"
 #include "route/job.hpp"
 #include "route/operands.hpp"
+#include "route/repeat.hpp"
 #include "route/route.hpp"
 #include "route/vote.hpp"
 #include "settings/settings.hpp"
@@ -161,14 +162,32 @@ std::string mismatch_in_words(const Call& call, comm::State& comm, const Verdict
 }
 
 // A rank that tells the others of its host memory and need not hear from them.
-int told(const Call& call, Real real, comm::State& comm) {
-    const Verdict verdict = tell_host(call, comm);
+int told(const Call& call, Real real, comm::State& comm, const Vote& vote) {
+    const Inside guard;
+    const Verdict verdict = tell_host(call, comm, vote);
     if (verdict.state == Verdict::State::kSettled) [[likely]]
         return host(call, real);
     return failed(call, comm, verdict.state == Verdict::State::kTimeout ? kNotAllCame : verdict.mismatch);
 }
 
+int told(const Call& call, Real real, comm::State& comm) {
+    Vote vote;
+    vote.host = true;
+    describe(call, vote);
+    if (Repeat::possible(call) && comm.repeat != nullptr)
+        *comm.repeat = Repeat(call, vote);
+    else if (Repeat::possible(call))
+        comm.repeat = std::make_shared<Repeat>(call, vote);
+    return told(call, real, comm, vote);
+}
+
+bool tells_again(const Call& call, comm::State* comm) {
+    return comm != nullptr && comm->repeat != nullptr && has_board(*comm) && comm->repeat->is(call);
+}
+
 int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
+    const Inside guard;
+    comm.repeat.reset();  // the set-up may bring another threshold
     const report::Time since = report::enabled ? std::chrono::steady_clock::now() : report::Time();
     const p2p::lanes::Collective collective(comm);
     const UnderWay under_way(UnderWay::Kind::kBlocking);
@@ -220,10 +239,11 @@ Reason reason_to_settle_alone(const Call& call, comm::State*& comm) {
 
 int routed(const Call& call, Real real) {
     const Presence presence = on_device(call);
-    comm::State* comm = nullptr;
+    comm::State* comm = job_agrees && presence == Presence::kNothing ? comm::lately_used(call.owner.comm) : nullptr;
+    if (tells_again(call, comm))
+        return told(call, real, *comm, comm->repeat->vote());
     if (const Reason alone = reason_to_settle_alone(call, comm); alone != Reason::kNone)
         return local(call, real, presence, alone);
-    const Inside guard;
     if (presence == Presence::kNothing && has_board(*comm) && has_plain_data(call))
         return told(call, real, *comm);
     return agreed(call, real, *comm, presence);
