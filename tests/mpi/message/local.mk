@@ -1,5 +1,6 @@
 # Messages of unknown size.
-message_tests = tests/mpi/message/broadcast tests/mpi/message/exchange tests/mpi/message/large tests/mpi/message/refused
+message_tests = tests/mpi/message/broadcast tests/mpi/message/exchange tests/mpi/message/large tests/mpi/message/refused \
+    tests/mpi/message/spawned
 check_PROGRAMS += $(message_tests) tests/mpi/message/counted
 TESTS += $(message_tests) tests/mpi/message/counted.test
 EXTRA_DIST += tests/mpi/message/counted.test
@@ -19,3 +20,6 @@ tests_mpi_message_large_LDFLAGS = $(RELINKED_LINK)
 tests_mpi_message_refused_SOURCES = tests/mpi/message/refused.cpp $(message_test_sources)
 tests_mpi_message_refused_LDADD = $(RELINKED_LIBS)
 tests_mpi_message_refused_LDFLAGS = $(RELINKED_LINK)
+tests_mpi_message_spawned_SOURCES = tests/mpi/message/spawned.cpp $(message_test_sources)
+tests_mpi_message_spawned_LDADD = $(RELINKED_LIBS)
+tests_mpi_message_spawned_LDFLAGS = $(RELINKED_LINK)
