@@ -2,8 +2,6 @@
 // memory and host memory are the same after all rounds as after the first few. Option: --rounds N; --use device, host
 // (no device memory is passed), parent (MPI_COMM_WORLD carries device memory too) or alone (communicators of one rank).
 // counted.test reads the report.
-#include <dirent.h>
-#include <malloc.h>
 #include <mpi.h>
 
 #include <cstdio>
@@ -11,33 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "cost.hpp"
 #include "use.hpp"
 
 namespace {
 
-constexpr int kFirstRounds = 10;
-
 int rank = 0, size = 0, failures = 0;
-
-struct Cost {
-    long descriptors = 0;
-    std::size_t heap = 0, device_free = 0;
-};
-
-Cost cost() {
-    Cost now;
-    if (DIR* folder = opendir("/proc/self/fd")) {
-        while (readdir(folder) != nullptr)
-            ++now.descriptors;
-        closedir(folder);
-    }
-    now.heap = mallinfo2().uordblks;
-    std::size_t total = 0;
-    auto& driver = gpu::Driver::get();
-    driver.check("cuMemGetInfo",
-                 driver.call<int(std::size_t*, std::size_t*)>("cuMemGetInfo_v2")(&now.device_free, &total));
-    return now;
-}
 
 void use_host_memory(MPI_Comm comm) {
     std::vector<double> mine(comm_test::kCount, 1.0), sum(mine.size());
@@ -66,29 +43,6 @@ void round_alone() {
     MPI_Comm_free(&comm);
 }
 
-// Tables and caches grow a little at first, and Open MPI keeps a few bytes for each communicator that there ever was. A
-// communicator's state, lost in each round, would be several hundred.
-constexpr std::size_t kHeap = 65536, kHeapEachRound = 64;
-
-void compare(const Cost& early, const Cost& late, int rounds) {
-    if (late.descriptors > early.descriptors) {
-        ++failures;
-        std::fprintf(stderr, "rank %d: %ld file descriptors after %d rounds, %ld in the end\n", rank, early.descriptors,
-                     kFirstRounds, late.descriptors);
-    }
-    if (late.device_free < early.device_free) {
-        ++failures;
-        std::fprintf(stderr, "rank %d: %zu bytes of device memory free after %d rounds, %zu in the end\n", rank,
-                     early.device_free, kFirstRounds, late.device_free);
-    }
-    std::printf("rank %d: heap %zu after %d rounds, %zu after %d\n", rank, early.heap, kFirstRounds, late.heap, rounds);
-    if (late.heap > early.heap + kHeap + kHeapEachRound * static_cast<std::size_t>(rounds)) {
-        ++failures;
-        std::fprintf(stderr, "rank %d: %zu bytes of the heap in use after %d rounds, %zu in the end\n", rank,
-                     early.heap, kFirstRounds, late.heap);
-    }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -106,16 +60,16 @@ int main(int argc, char** argv) {
     gpu::Driver::get().use(rank % gpu::Driver::get().devices);
     if (use == "parent")
         failures += comm_test::Use(MPI_COMM_WORLD, "the parent").just_sum();
-    Cost early = cost();  // the first question opens files itself
+    comm_test::Cost early = comm_test::cost();  // the first question opens files itself
     for (int i = 0; i < rounds; ++i) {
         use == "alone" ? round_alone() : round(use != "host");
-        if (i + 1 == kFirstRounds) {
+        if (i + 1 == comm_test::kFirstRounds) {
             MPI_Barrier(MPI_COMM_WORLD);
-            early = cost();
+            early = comm_test::cost();
         }
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    compare(early, cost(), rounds);
+    failures += comm_test::dearer(rank, early, comm_test::cost(), rounds);
     int anywhere = 0;
     MPI_Allreduce(&failures, &anywhere, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
