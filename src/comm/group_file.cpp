@@ -51,7 +51,7 @@ bool append_item(std::string_view item, int world, std::vector<int>& ranks) {
     const bool down = last < first;
     for (long rank = first; down ? rank >= last : rank <= last; rank += down ? -step : step) {
         ranks.push_back(static_cast<int>(rank));
-        if (!down && rank >= world)
+        if (rank >= world)
             break;
     }
     return true;
