@@ -12,6 +12,7 @@ bench: all $(check_PROGRAMS)
 	for receives in 1 16 300; do tests/launch -n 2 --gpus 2 -- tests/bench/outstanding $$receives; done
 	SWY_BUILDDIR=$(abs_builddir) $(PYTHON3) $(srcdir)/tests/bench/instructions.test
 	SWY_BUILDDIR=$(abs_builddir) $(PYTHON3) $(srcdir)/tests/bench/locate.test
+	SWY_BUILDDIR=$(abs_builddir) $(PYTHON3) $(srcdir)/tests/mpi/comm/ranks.test 4 8 16 32 64
 
 # What it costs to ask where a host buffer lives.
 check_PROGRAMS += tests/bench/locate

@@ -1,10 +1,10 @@
 # Communicators: every way in which MPI makes one, what they cost, and how they end.
 comm_tests = tests/mpi/comm/apart.test tests/mpi/comm/counted.test tests/mpi/comm/ends.test tests/mpi/comm/failing.test tests/mpi/comm/groups.test tests/mpi/comm/made.test \
-    tests/mpi/comm/scalable.test tests/mpi/comm/split.test
+    tests/mpi/comm/ranks.test tests/mpi/comm/scalable.test tests/mpi/comm/split.test
 TESTS += $(comm_tests) tests/mpi/comm/churn tests/mpi/comm/dynamic tests/mpi/comm/random
 EXTRA_DIST += $(comm_tests) tests/mpi/comm/report.py
 check_PROGRAMS += tests/mpi/comm/churn tests/mpi/comm/counted tests/mpi/comm/deserter tests/mpi/comm/dynamic tests/mpi/comm/ends tests/mpi/comm/failing tests/mpi/comm/groups tests/mpi/comm/made \
-    tests/mpi/comm/random tests/mpi/comm/spawned_jobs tests/mpi/comm/split
+    tests/mpi/comm/random tests/mpi/comm/ranks tests/mpi/comm/spawned_jobs tests/mpi/comm/split
 tests_mpi_comm_churn_SOURCES = tests/mpi/comm/churn.cpp tests/mpi/comm/cost.hpp tests/mpi/comm/use.hpp tests/mpi/gpu.hpp
 tests_mpi_comm_churn_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_comm_counted_SOURCES = tests/mpi/comm/counted.cpp tests/mpi/comm/cost.hpp tests/mpi/comm/use.hpp tests/mpi/gpu.hpp
@@ -27,3 +27,5 @@ tests_mpi_comm_deserter_SOURCES = tests/mpi/comm/deserter.cpp
 tests_mpi_comm_deserter_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_comm_spawned_jobs_SOURCES = tests/mpi/comm/spawned_jobs.cpp
 tests_mpi_comm_spawned_jobs_LDADD = $(MPI_TEST_LIBS)
+tests_mpi_comm_ranks_SOURCES = tests/mpi/comm/ranks.cpp tests/mpi/comm/use.hpp tests/mpi/gpu.hpp
+tests_mpi_comm_ranks_LDADD = $(MPI_TEST_LIBS)
