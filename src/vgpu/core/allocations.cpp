@@ -43,6 +43,32 @@ std::optional<Allocation> Allocations::remove(std::uintptr_t begin) {
     return allocation;
 }
 
+std::optional<Allocation> Allocations::leave(std::uintptr_t begin) {
+    const std::unique_lock guard(lock_);
+    const auto entry = entries_.find(begin);
+    if (entry == entries_.end())
+        return std::nullopt;
+    const Allocation allocation = entry->second;
+    leaving_.insert(entries_.extract(entry));
+    return allocation;
+}
+
+void Allocations::forget(std::uintptr_t begin) {
+    const std::unique_lock guard(lock_);
+    leaving_.erase(begin);
+}
+
+std::optional<Allocation> Allocations::find_at_work(std::uintptr_t address, std::size_t bytes) const {
+    if (auto found = find_range(address, bytes))
+        return found;
+    const std::shared_lock guard(lock_);
+    const auto after = leaving_.upper_bound(address);
+    if (after == leaving_.begin())
+        return std::nullopt;
+    const Allocation& last = std::prev(after)->second;
+    return last.contains(address) && bytes <= last.end() - address ? std::optional(last) : std::nullopt;
+}
+
 std::optional<Allocation> Allocations::find(std::uintptr_t address) const {
     if (address < lowest_.load(std::memory_order_acquire) || address >= highest_.load(std::memory_order_acquire))
         return std::nullopt;
@@ -98,6 +124,6 @@ Allocations& allocations() {
 extern "C" void* vgpu_alias(unsigned long long address, size_t bytes) {
     if (!vgpu::usable())
         return nullptr;
-    const auto found = vgpu::allocations().find_range(address, bytes);
+    const auto found = vgpu::allocations().find_at_work(address, bytes);
     return found && found->accessible ? found->alias_of(address) : nullptr;
 }

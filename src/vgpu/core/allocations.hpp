@@ -60,6 +60,12 @@ class Allocations {
     // The entry that holds all of [address, address + bytes). A range over several mappings of one reservation is found
     // too, as the first of them with the bytes of all.
     std::optional<Allocation> find_range(std::uintptr_t address, std::size_t bytes) const;
+    // Memory that is freed in a stream's order: unknown from now on, but for the work that was queued before and runs
+    // until forget() is called at that place of the stream.
+    std::optional<Allocation> leave(std::uintptr_t begin);
+    void forget(std::uintptr_t begin);
+    // As find_range(), asked by work that runs.
+    std::optional<Allocation> find_at_work(std::uintptr_t address, std::size_t bytes) const;
     bool overlaps(std::uintptr_t address, std::size_t bytes) const;
     // Applies `change` to the entry that holds `address`; false if there is none.
     template <typename Change>
@@ -80,6 +86,7 @@ class Allocations {
 
     mutable std::shared_mutex lock_;
     Map entries_;
+    Map leaving_;
     std::uint64_t next_id_ = 1;
     // No entry ever lay outside: a pointer that does is answered without the lock.
     std::atomic<std::uintptr_t> lowest_{~std::uintptr_t{0}};

@@ -60,7 +60,7 @@ class Arguments {
 };
 
 void* resolve(const vgpu_launch* launch, const void* pointer, std::size_t bytes) {
-    const auto found = allocations().find_range(at(pointer), bytes);
+    const auto found = allocations().find_at_work(at(pointer), bytes);
     if (!found || !found->accessible)
         return nullptr;
     const auto* context = static_cast<const Context*>(launch->context);

@@ -131,8 +131,8 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* out, size_t bytes, CUmemoryPo
     return cuMemAllocFromPoolAsync(out, bytes, pool, per_thread(stream));
 }
 
-// The memory is unknown to the driver at once, so that a later use is an error, and free for others when the stream
-// gets here.
+// The memory is unknown to the driver at once, so that a later use is an error; what is queued before still has it, and
+// others may when the stream gets here.
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream given) {
     VGPU_ENTER(cuMemFreeAsync, Needs::Context, Hang::Enqueues);
     const auto stream = stream_of(entry, given);
@@ -142,14 +142,17 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream given) {
     if (!found || found->address != at(pointer) ||
         (found->kind != MemoryKind::Pooled && found->kind != MemoryKind::Device))
         return CUDA_ERROR_INVALID_VALUE;
-    const auto removed = allocations().remove(at(pointer));
+    const auto removed = allocations().leave(at(pointer));
     if (!removed)
         return CUDA_ERROR_INVALID_VALUE;
     const Logged logged(entry.name(), stream.get(),
                         Fields().add("bytes", removed->bytes).address("address", removed->address));
     logged.launch();
-    stream->context().submit(stream, logged.wrap([allocation = *removed] { release_allocation(allocation); }), {},
-                             entry.hang());
+    stream->context().submit(stream, logged.wrap([allocation = *removed] {
+        allocations().forget(allocation.address);
+        release_allocation(allocation);
+    }),
+                             {}, entry.hang());
     return CUDA_SUCCESS;
 }
 

@@ -45,6 +45,26 @@ TEST_F(Kernel, A_launch_runs_the_twin_asynchronously_with_the_arguments_it_was_g
     EXPECT_EQ(read<float>(x, 100), values);
 }
 
+TEST_F(Kernel, Memory_that_is_freed_behind_a_kernel_in_its_stream_is_there_until_then) {
+    const CUdeviceptr result = allocate(8);
+    const CUstream work = stream(CU_STREAM_DEFAULT);
+    CUdeviceptr x = 0;
+    ASSERT_EQ(cuMemAllocAsync(&x, 8, work), CUDA_SUCCESS);
+    const float values[] = {1.f, 2.f};
+    ASSERT_EQ(cuMemcpyHtoDAsync(x, values, 8, work), CUDA_SUCCESS);
+    Gate gate;
+    gate.close_on(work);
+    float factor = 3.f;
+    int n = 2;
+    void* arguments[] = {&x, &factor, &n};
+    ASSERT_EQ(cuLaunchKernel(function("scale"), 1, 1, 1, 1, 1, 1, 0, work, arguments, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemcpyDtoDAsync(result, x, 8, work), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemFreeAsync(x, work), CUDA_SUCCESS);
+    gate.open = true;
+    ASSERT_EQ(cuStreamSynchronize(work), CUDA_SUCCESS);
+    EXPECT_EQ(read<float>(result, 2), (std::vector<float>{3.f, 6.f}));
+}
+
 TEST_F(Kernel, Packed_arguments_mean_the_same) {
     const CUdeviceptr x = allocate(8);
     const float values[] = {1.f, 2.f};
