@@ -1,6 +1,6 @@
 # Example programs: installed as sources to be read and copied, built and run here on virtual GPUs.
 examplesdir = $(pkgdatadir)/examples
-dist_examples_DATA = examples/README.md examples/decode.c examples/halo.c examples/heat.f90 examples/iris.csv examples/kv_cache.h \
+dist_examples_DATA = examples/README.md examples/decode.c examples/enqueue.c examples/halo.c examples/heat.f90 examples/iris.csv examples/kv_cache.h \
     examples/prefill.c examples/train_iris.c
 dist_examples_SCRIPTS = examples/least_squares.py
 EXTRA_DIST += examples/run-training examples/ci/virtual-gpus.yml
@@ -34,6 +34,14 @@ examples_decode_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 examples_decode_LDFLAGS = $(AM_LDFLAGS) $(EXAMPLES_LINK)
 examples_decode_LDADD = $(EXAMPLES_CUDA) $(MPI_LIBS)
 examples_decode_DEPENDENCIES = $(EXAMPLES_CUDA)
+
+# Calls extensions, so it is linked with the library too.
+noinst_PROGRAMS += examples/enqueue
+examples_enqueue_SOURCES = examples/enqueue.c
+examples_enqueue_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+examples_enqueue_LDFLAGS = $(RELINKED_LINK) $(EXAMPLES_LINK)
+examples_enqueue_LDADD = $(EXAMPLES_CUDA) $(RELINKED_LIBS)
+examples_enqueue_DEPENDENCIES = $(EXAMPLES_CUDA) libswitchyard.la
 
 if HAVE_FORTRAN
 noinst_DATA += examples/heat

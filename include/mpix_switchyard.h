@@ -86,6 +86,53 @@ MPI_Datatype MPIX_Type_float8_e5m2(void);
 
 MPI_Op MPIX_Op_avg(void);
 
+/* Communication in the order of a CUDA stream, with the names and the meaning that MPICH gave it: the host does not
+ * wait. A stream object is made of an info whose "type" is "cudaStream_t" and whose "value" is set by
+ * MPIX_Info_set_hex(info, "value", &stream, sizeof stream); a communicator with the streams of its ranks by
+ * MPIX_Stream_comm_create; each _enqueue call then stands in the stream of the calling rank. See MPIX_Stream_create(3),
+ * MPIX_Send_enqueue(3) and MPIX_Allreduce_enqueue(3). */
+#ifndef MPIX_STREAM_NULL
+typedef struct mpix_stream* MPIX_Stream;
+#define MPIX_STREAM_NULL ((MPIX_Stream)0)
+#endif
+
+int MPIX_Info_set_hex(MPI_Info info, const char* key, const void* value, int value_size);
+int MPIX_Stream_create(MPI_Info info, MPIX_Stream* stream);
+int MPIX_Stream_free(MPIX_Stream* stream);
+int MPIX_Stream_comm_create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* newcomm);
+int MPIX_Comm_get_stream(MPI_Comm comm, int idx, MPIX_Stream* stream);
+int MPIX_Stream_progress(MPIX_Stream stream);
+
+int MPIX_Send_enqueue(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
+int MPIX_Recv_enqueue(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+                      MPI_Status* status);
+int MPIX_Isend_enqueue(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                       MPI_Request* request);
+int MPIX_Irecv_enqueue(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+                       MPI_Request* request);
+int MPIX_Wait_enqueue(MPI_Request* request, MPI_Status* status);
+int MPIX_Waitall_enqueue(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses);
+int MPIX_Allreduce_enqueue(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+                           MPI_Comm comm);
+
+/* Of Switchyard's own, in the same way. */
+int MPIX_Barrier_enqueue(MPI_Comm comm);
+int MPIX_Bcast_enqueue(void* buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm);
+int MPIX_Reduce_enqueue(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,
+                        MPI_Comm comm);
+int MPIX_Allgather_enqueue(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                           MPI_Datatype recvtype, MPI_Comm comm);
+int MPIX_Alltoall_enqueue(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                          MPI_Datatype recvtype, MPI_Comm comm);
+int MPIX_Gather_enqueue(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                        MPI_Datatype recvtype, int root, MPI_Comm comm);
+int MPIX_Scatter_enqueue(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                         MPI_Datatype recvtype, int root, MPI_Comm comm);
+int MPIX_Reduce_scatter_block_enqueue(const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype datatype,
+                                      MPI_Op op, MPI_Comm comm);
+int MPIX_Scan_enqueue(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int MPIX_Exscan_enqueue(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,7 +5,7 @@ import pathlib
 import re
 
 KINDS = ("buffers", "requests", "communicators", "none")
-TREATMENTS = ("routed", "matched", "staged", "refused", "unread")
+TREATMENTS = ("routed", "matched", "enqueued", "staged", "refused", "unread")
 MARKS = ("blocking", "large", "door", "by-hand", "derives", "forms", "removed", "macro", "variadic")
 
 # Open MPI 4.1 and 5.0 have all of MPI 3.1; whatever is from elsewhere gets a door only where the MPI at hand has it.
@@ -223,7 +223,7 @@ def large_form(row):
                                section="2.5.8", small=row.name)
 
 
-FACTS = re.compile(r"(MPI \d\.\d|Open MPI \d\.\d)( [\d.]+)?: (.*)")
+FACTS = re.compile(r"(MPI \d\.\d|Open MPI \d\.\d|MPICH \d\.\d|Switchyard \d\.\d)( [\d.]+)?: (.*)")
 BUFFER = re.compile(r"(in|out|inout) (\w+): (.*)")
 IN_PLACE = re.compile(r"in place (\w+): (\w+) inout(, as \1)?")
 

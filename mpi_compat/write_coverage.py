@@ -3,6 +3,7 @@
 MEANINGS = {
     "routed": "NCCL where the ranks agree on it, else staged",
     "matched": "NCCL or staged, once MPI has matched the message",
+    "enqueued": "NCCL in the order of a CUDA stream where the communicator's ranks can, else staged",
     "staged": "staged through host memory",
     "refused": "MPI error \"not yet on device memory\"",
     "unread": "only the address is used",

@@ -83,6 +83,7 @@ enum class Treatment : std::uint8_t {{
     kNone,     // the call has no buffers
     kRouted,   // NCCL where the ranks agree on it, else staged
     kMatched,  // NCCL or staged, as both ends agree once MPI has matched the message; probes have no buffers
+    kEnqueued, // NCCL in the order of a CUDA stream, else staged (src/stream)
     kStaged,   // host copy, the real call, copy back
     kRefused,  // an error that says "not yet on device memory"
     kUnread,   // the address is only a number in this call

@@ -141,6 +141,9 @@ class Lane {
     Lane& operator=(Lane&& other) noexcept;
 
     static Result acquire(Context context, Lane& lane);
+    // The same on a stream of the program's: what is queued here is then in that stream's order. The lane need not end
+    // before the stream does, but nothing may be queued any more by then; query() goes on.
+    static Result acquire_on(StreamHandle programs, Context context, Lane& lane);
     explicit operator bool() const { return stream_ != nullptr; }
 
     Context context() const { return context_; }
@@ -164,6 +167,8 @@ class Lane {
     // this returns. Not where the kernels were not to be loaded.
     bool has_kernels() const;
     Result launch(Kernel kernel, std::uint64_t threads, void* parameter);
+    // A function of the host's at this place in the stream's order; it must not call CUDA or MPI.
+    Result call_host(void (*function)(void*), void* data);
     Result record();           // marks the end of what has been queued
     Result query(bool& done);  // since the last record(); never blocks
 
@@ -178,9 +183,16 @@ class Lane {
     std::shared_ptr<Home> home_;
     Context context_ = nullptr;
     StreamHandle stream_ = nullptr;
+    StreamHandle pooled_ = nullptr;  // what goes back to the pool where the stream is the program's
     CUevent_st* event_ = nullptr;
     report::trace::StreamWork traced_;
 };
+
+// The device and context of a stream of the program's (its default streams too); ordinal -1 where the driver does not
+// say.
+Location locate_stream(StreamHandle programs);
+// Can device memory be had and given back in the order of a stream there, and host functions be called?
+bool has_stream_order(int ordinal);
 
 // Page-locked host memory. At most settings::Values::pinned_pool bytes per context are page-locked, idle and in use
 // together. Where that is exhausted or pinning fails the memory is pageable: copies then still are right, only slower,

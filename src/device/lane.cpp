@@ -75,6 +75,15 @@ Result Lane::acquire(Context context, Lane& lane) {
     return CUDA_SUCCESS;
 }
 
+Result Lane::acquire_on(StreamHandle programs, Context context, Lane& lane) {
+    Lane made;
+    if (const Result result = acquire(context, made); result != CUDA_SUCCESS)
+        return result;
+    made.pooled_ = std::exchange(made.stream_, programs);
+    lane = std::move(made);
+    return CUDA_SUCCESS;
+}
+
 Lane::~Lane() {
     give_back();
 }
@@ -83,6 +92,7 @@ Lane::Lane(Lane&& other) noexcept
     : home_(std::move(other.home_)),
       context_(std::exchange(other.context_, nullptr)),
       stream_(std::exchange(other.stream_, nullptr)),
+      pooled_(std::exchange(other.pooled_, nullptr)),
       event_(std::exchange(other.event_, nullptr)),
       traced_(std::move(other.traced_)) {}
 
@@ -92,6 +102,7 @@ Lane& Lane::operator=(Lane&& other) noexcept {
         home_ = std::move(other.home_);
         context_ = std::exchange(other.context_, nullptr);
         stream_ = std::exchange(other.stream_, nullptr);
+        pooled_ = std::exchange(other.pooled_, nullptr);
         event_ = std::exchange(other.event_, nullptr);
         traced_ = std::move(other.traced_);
     }
@@ -102,7 +113,7 @@ void Lane::give_back() noexcept {
     if (report::trace::on)
         traced_.lost(stream_);
     if (home_ != nullptr)
-        home_->give_lane({stream_, event_});
+        home_->give_lane({pooled_ != nullptr ? pooled_ : stream_, event_});
     home_.reset();
 }
 
@@ -160,6 +171,13 @@ Result Lane::copy_2d(void* to, std::size_t to_pitch, const void* from, std::size
     return copied;
 }
 
+Result Lane::call_host(void (*function)(void*), void* data) {
+    return with(context_, [&](const Driver& driver) -> Result {
+        return driver.launch_host_function != nullptr ? driver.launch_host_function(stream_, function, data)
+                                                      : CUDA_ERROR_NOT_SUPPORTED;
+    });
+}
+
 Result Lane::record() {
     traced_.mark();
     return with(context_, [&](const Driver& driver) -> Result { return driver.event_record(event_, stream_); });
@@ -176,6 +194,29 @@ Result Lane::query(bool& done) {
     if (done && report::trace::on)
         traced_.done(stream_);
     return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
+}
+
+Location locate_stream(StreamHandle programs) {
+    Location location;
+    const Driver* d = driver();
+    CUcontext context = nullptr;
+    if (d == nullptr || d->stream_get_context == nullptr || d->stream_get_context(programs, &context) != CUDA_SUCCESS)
+        return location;
+    location.kind = Kind::kDevice;
+    location.context = context;
+    location.ordinal = ordinal_of(*d, context);
+    location.primary = is_primary(*d, context, location.ordinal);
+    return location;
+}
+
+bool has_stream_order(int ordinal) {
+    const Driver* d = driver();
+    CUdevice device = 0;
+    int pools = 0;
+    return d != nullptr && d->memory_allocate_async != nullptr && d->memory_free_async != nullptr &&
+           d->launch_host_function != nullptr && d->device_get(&device, ordinal) == CUDA_SUCCESS &&
+           d->device_get_attribute(&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device) == CUDA_SUCCESS &&
+           pools != 0;
 }
 
 void release_pools() {

@@ -19,7 +19,39 @@ std::size_t rounded(std::size_t bytes) {
     return std::max(kSmallest, std::bit_ceil(bytes));
 }
 
+thread_local const Lane* lane_in_order = nullptr;
+
+Result take_in_order(const Lane& lane, std::size_t bytes, void*& data) {
+    const Driver* d = driver();
+    if (d == nullptr || d->memory_allocate_async == nullptr)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    const BesideCapture beside(*d);
+    const ContextScope scope(lane.context());
+    if (scope.result() != CUDA_SUCCESS)
+        return scope.result();
+    CUdeviceptr address = 0;
+    const CUresult result = d->memory_allocate_async(&address, bytes == 0 ? 1 : bytes, lane.stream());
+    data = reinterpret_cast<void*>(address);
+    return result;
+}
+
+void give_in_order(Context context, StreamHandle stream, void* data) noexcept {
+    const Driver* d = driver();
+    if (d == nullptr)
+        return;
+    const BesideCapture beside(*d);
+    const ContextScope scope(context);
+    if (scope.result() == CUDA_SUCCESS)
+        d->memory_free_async(reinterpret_cast<CUdeviceptr>(data), stream);
+}
+
 }  // namespace
+
+ScratchInOrder::ScratchInOrder(const Lane& lane) : before_(std::exchange(lane_in_order, &lane)) {}
+
+ScratchInOrder::~ScratchInOrder() {
+    lane_in_order = before_;
+}
 
 Result Home::take_scratch(std::size_t bytes, Block& block) {
     const Driver* d = driver();
@@ -74,6 +106,14 @@ Result Scratch::acquire(Context context, std::size_t bytes, Scratch& scratch) {
     Scratch made;
     if (const Result result = Home::of(context, made.home_); result != CUDA_SUCCESS)
         return result;
+    if (lane_in_order != nullptr && lane_in_order->context() == context) {
+        made.stream_ = lane_in_order->stream();
+        made.ordered_ = true;
+        const Result result = take_in_order(*lane_in_order, bytes, made.data_);
+        if (result == CUDA_SUCCESS)
+            scratch = std::move(made);
+        return result;
+    }
     Block block;
     if (const Result result = made.home_->take_scratch(bytes, block); result != CUDA_SUCCESS)
         return result;
@@ -90,7 +130,9 @@ Scratch::~Scratch() {
 Scratch::Scratch(Scratch&& other) noexcept
     : home_(std::move(other.home_)),
       data_(std::exchange(other.data_, nullptr)),
-      capacity_(std::exchange(other.capacity_, 0)) {}
+      capacity_(std::exchange(other.capacity_, 0)),
+      ordered_(std::exchange(other.ordered_, false)),
+      stream_(std::exchange(other.stream_, nullptr)) {}
 
 Scratch& Scratch::operator=(Scratch&& other) noexcept {
     if (this != &other) {
@@ -98,12 +140,16 @@ Scratch& Scratch::operator=(Scratch&& other) noexcept {
         home_ = std::move(other.home_);
         data_ = std::exchange(other.data_, nullptr);
         capacity_ = std::exchange(other.capacity_, 0);
+        ordered_ = std::exchange(other.ordered_, false);
+        stream_ = std::exchange(other.stream_, nullptr);
     }
     return *this;
 }
 
 void Scratch::give_back() noexcept {
-    if (data_ != nullptr)
+    if (data_ != nullptr && ordered_)
+        give_in_order(home_->context(), stream_, data_);
+    else if (data_ != nullptr)
         home_->give_scratch({data_, capacity_, false});
     home_.reset();
     data_ = nullptr;

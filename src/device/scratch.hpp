@@ -28,6 +28,21 @@ class Scratch {
     std::shared_ptr<Home> home_;
     void* data_ = nullptr;
     std::size_t capacity_ = 0;
+    bool ordered_ = false;
+    StreamHandle stream_ = nullptr;
+};
+
+// While one lives, what this thread acquires on the lane's context is had in the order of the lane's stream, and given
+// back in it: the block may go as soon as the work that uses it is queued there, and the host waits for nothing.
+class ScratchInOrder {
+  public:
+    explicit ScratchInOrder(const Lane& lane);
+    ~ScratchInOrder();
+    ScratchInOrder(const ScratchInOrder&) = delete;
+    ScratchInOrder& operator=(const ScratchInOrder&) = delete;
+
+  private:
+    const Lane* const before_;
 };
 
 }  // namespace swy::device

@@ -33,6 +33,7 @@
 #include "route/surroundings.hpp"
 #include "route/tuning.hpp"
 #include "settings/settings.hpp"
+#include "stream/communicator.hpp"
 
 namespace swy::route {
 namespace {
@@ -199,6 +200,7 @@ void before_finalize() {
     if (settings::values().enabled) {
         const bool reports = wants_report(settings::values());
         const report::Facts last = reports ? facts() : report::Facts{};
+        stream::Communicator::finish_all();
         p2p::finish();
         job_agrees = false;
         comm::stop();

@@ -33,6 +33,8 @@ constexpr std::array<Words, kReasons> kWords = {{
      "Merge it (MPI_Intercomm_merge) where large device buffers are moved."},
     {Reason::kForeign, "foreign", "the communicator joins jobs that were started apart",
      "Start the processes that exchange large device buffers as one job."},
+    {Reason::kNoStream, "no-stream", "on some rank the communicator has no CUDA stream",
+     "Make it by MPIX_Stream_comm_create with a stream of each rank's own device."},
     {Reason::kInsideMpi, "inside-mpi", "made by MPI itself or from a callback inside MPI", ""},
     {Reason::kNotBuilt, "not-built", "this version has no NCCL route for the call", ""},
     {Reason::kDatatype, "datatype", "NCCL has no such datatype",

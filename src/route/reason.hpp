@@ -24,6 +24,7 @@ enum class Reason : std::uint8_t {
     kOneRank,         // a communicator of one process
     kIntercomm,       // intercommunicator
     kForeign,         // the communicator joins jobs that were started apart
+    kNoStream,        // an enqueue call, where some rank's communicator has no CUDA stream
     kInsideMpi,       // called by MPI itself, or from a callback of the program's inside MPI
     kNotBuilt,        // no NCCL route for this call in this version
     kDatatype,        // NCCL has no such datatype

@@ -280,6 +280,8 @@ void check_completeness() {
     for (const swy::CallFacts& row : swy::kCallFacts) {
         if (row.treatment == swy::Treatment::kNone || dlsym(RTLD_DEFAULT, std::string(row.name).c_str()) == nullptr)
             continue;
+        if (row.treatment == swy::Treatment::kEnqueued)
+            continue;  // tests/mpi/stream makes them
         rows++;
         if (!tested.contains(row.name))
             fail(std::string(row.name) + " carries buffers but the sweep does not call it");

@@ -128,6 +128,9 @@ class Communicator {
     // Waits, with MPI's progress, until all work on the lane is done. "" or the error.
     std::string finish(const request::Deadline& deadline);
 
+    // What keeps the work under way from its end, as far as NCCL and the other members say. "": nothing.
+    std::string trouble();
+
     // Before anything is launched. Without it nobody is told.
     void tell_failures_by(std::unique_ptr<Failures> failures) { failures_ = std::move(failures); }
 
@@ -167,9 +170,6 @@ class Communicator {
     void give_up_child();
     void adopt(ncclComm* handle);
     bool settled() const { return !settling_.load(std::memory_order_relaxed); }
-
-    // What keeps the work under way from its end, as far as NCCL and the other members say. "": nothing.
-    std::string trouble();
 
     Communicator(Group group, int rank, std::uint64_t id) : group_(std::move(group)), rank_(rank), id_(id) {}
     Group group_;

@@ -4,6 +4,8 @@ libswy_la_SOURCES += \
     src/carrier/nccl/collectives.hpp \
     src/carrier/nccl/communicator.cpp \
     src/carrier/nccl/communicator.hpp \
+    src/carrier/nccl/enqueue.cpp \
+    src/carrier/nccl/enqueue.hpp \
     src/carrier/nccl/exchange.cpp \
     src/carrier/nccl/exchange.hpp \
     src/carrier/nccl/flight.cpp \
