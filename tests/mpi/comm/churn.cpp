@@ -3,7 +3,7 @@
 // after the first few, and so is the heap once the caches are full. Arguments: rounds; "host" for host memory.
 // clang-format off
 // launch: -n 4 --gpus 4 -- 140
-// launch: -n 3 --gpus 3 -x VGPU_JITTER=3 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_COMM_CACHE=1 -- 120
+// launch: -n 3 --gpus 3 -x VGPU_JITTER=3 -x VGPU_NCCL_VERSION=2.18 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_COMM_CACHE=1 -- 120
 // test-timeout: 90
 // clang-format on
 #include <mpi.h>

@@ -1,7 +1,7 @@
 // Makes, uses and frees the same communicators again and again, and looks at what that costs: file descriptors, device
 // memory and host memory are the same after all rounds as after the first few. Option: --rounds N; --use device, host
-// (no device memory is passed), parent (MPI_COMM_WORLD carries device memory too) or alone (communicators of one rank).
-// counted.test reads the report.
+// (no device memory is passed), parent (MPI_COMM_WORLD carries device memory too) alone (communicators of one rank) or
+// idup. counted.test reads the report.
 #include <mpi.h>
 
 #include <cstdio>
@@ -36,6 +36,17 @@ void round(bool device) {
     }
 }
 
+// Not split off the parent, which is in use meanwhile: its own NCCL communicator, which is used again in each round.
+void round_duplicated() {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request);
+    failures += comm_test::Use(MPI_COMM_WORLD, "the parent").just_sum();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    failures += comm_test::Use(comm, "duplicated").just_sum();
+    MPI_Comm_free(&comm);
+}
+
 void round_alone() {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &comm);
@@ -62,7 +73,12 @@ int main(int argc, char** argv) {
         failures += comm_test::Use(MPI_COMM_WORLD, "the parent").just_sum();
     comm_test::Cost early = comm_test::cost();  // the first question opens files itself
     for (int i = 0; i < rounds; ++i) {
-        use == "alone" ? round_alone() : round(use != "host");
+        if (use == "alone")
+            round_alone();
+        else if (use == "idup")
+            round_duplicated();
+        else
+            round(use != "host");
         if (i + 1 == comm_test::kFirstRounds) {
             MPI_Barrier(MPI_COMM_WORLD);
             early = comm_test::cost();
