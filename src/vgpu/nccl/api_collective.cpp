@@ -179,6 +179,7 @@ VGPU_NCCL_API ncclResult_t ncclGroupStart() {
 VGPU_NCCL_API ncclResult_t ncclGroupEnd() {
     // An injected error ends the group as one of its own would.
     group_check(enter_at_once("ncclGroupEnd"));
+    log_group();
     return group_end();
 }
 

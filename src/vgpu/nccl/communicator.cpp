@@ -195,6 +195,11 @@ void Communicator::adopt(const CommunicatorPtr& child) {
     children_in_the_making_.push_back(child);
 }
 
+void Communicator::disown() {
+    const std::lock_guard guard(state_lock_);
+    children_in_the_making_.clear();
+}
+
 void Communicator::abandon() {
     abandoned_ = true;
     std::vector<std::weak_ptr<Communicator>> children;

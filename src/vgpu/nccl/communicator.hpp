@@ -82,6 +82,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     void abandon();
     // A child in the making is abandoned with its parent: the program may not have its handle yet.
     void adopt(const std::shared_ptr<Communicator>& child);
+    void disown();  // all of them: they are made
     // As abandon(), but the communicator can still be split, shrunk and destroyed.
     void revoke();
     bool revoked() const { return revoked_; }

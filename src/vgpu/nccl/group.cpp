@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -62,6 +63,20 @@ ncclResult_t manage(const Management& management) {
     return management.work();
 }
 
+// ncclCommAbort of one that is being made ends the making of all in its group (ncclCommEnsureReady, ncclGroupJobAbort).
+void make_together(const std::vector<Management>& all) {
+    for (const Management& one : all)
+        for (const Management& other : all)
+            if (one.made && other.made && one.made != other.made)
+                one.made->adopt(other.made);
+}
+
+void made_together(const std::vector<Management>& all) {
+    for (const Management& one : all)
+        if (one.made && all.size() > 1)
+            one.made->disown();
+}
+
 ncclResult_t manage_all(const std::vector<Management>& all) {
     std::vector<ncclResult_t> results(all.size(), ncclSuccess);
     std::vector<std::thread> threads;
@@ -71,6 +86,7 @@ ncclResult_t manage_all(const std::vector<Management>& all) {
         results[0] = manage(all[0]);
     for (std::thread& thread : threads)
         thread.join();
+    made_together(all);
     ncclResult_t worst = ncclSuccess;
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (all[i].made)
@@ -120,6 +136,7 @@ void begin_others(const Group& group, const std::vector<CommunicatorPtr>& all, b
 
 ncclResult_t in_background(Group group, const std::vector<CommunicatorPtr>& all) {
     begin_others(group, all, true, ncclSuccess);
+    make_together(group.management);
     auto work = std::make_shared<Group>(std::move(group));
     quiet_thread([work, all] {
         vgpu_jitter();
@@ -157,6 +174,15 @@ ncclResult_t add(std::vector<Item> Group::*list, Item item) {
 ncclResult_t group_start() {
     ++t_group.depth;
     return ncclSuccess;
+}
+
+void log_group() {
+    if (t_group.depth == 1)
+        vgpu_log("ncclGroupEnd", "launch",
+                 ("\"operations\": " + std::to_string(t_group.tasks.size()) +
+                  ", \"made\": " + std::to_string(t_group.management.size()) +
+                  ", \"communicators\": " + std::to_string(concerned(t_group).size()))
+                     .c_str());
 }
 
 ncclResult_t group_end() {

@@ -22,6 +22,7 @@ struct Management {
 
 ncclResult_t group_start();
 ncclResult_t group_end();
+void log_group();  // the one that the program ends next
 
 // Where a call fails within a group, ncclGroupEnd gives that error too. Returns `result`.
 ncclResult_t group_check(ncclResult_t result);
