@@ -65,6 +65,48 @@ int MPIX_Recv_message(void* metadata, int max_metadata, int* metadata_bytes, MPI
 int MPIX_Bcast_message(void* metadata, int max_metadata, int* metadata_bytes, MPIX_Message_allocate_function* allocate,
                        void* extra_state, void** payload, MPI_Count* bytes, int root, MPI_Comm comm);
 
+/* Several buffers of a process: MPI's calls with one buffer for each of its devices, or any others. A place is one
+ * buffer of one process; places are numbered by rank, then by index, and a process may have none. Every collective is
+ * MPI's on all places of an intracommunicator: a root is a place, MPIX_Allgather_multi and MPIX_Alltoall_multi have a
+ * block for each place. `sendbufs` may be MPI_IN_PLACE. See MPIX_Allreduce_multi(3).
+ *
+ * A message is all of its process's buffers one after the other; the receiver may have another number of them, or make
+ * a plain MPI_Recv. See MPIX_Send_multi(3). */
+int MPIX_Bcast_multi(void* const buffers[], int nbufs, int count, MPI_Datatype datatype, int root, MPI_Comm comm);
+int MPIX_Reduce_multi(const void* const sendbufs[], void* const recvbufs[], int nbufs, int count, MPI_Datatype datatype,
+                      MPI_Op op, int root, MPI_Comm comm);
+int MPIX_Allreduce_multi(const void* const sendbufs[], void* const recvbufs[], int nbufs, int count,
+                         MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int MPIX_Reduce_scatter_block_multi(const void* const sendbufs[], void* const recvbufs[], int nbufs, int recvcount,
+                                    MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int MPIX_Allgather_multi(const void* const sendbufs[], void* const recvbufs[], int nbufs, int sendcount,
+                         MPI_Datatype sendtype, int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+int MPIX_Alltoall_multi(const void* const sendbufs[], void* const recvbufs[], int nbufs, int sendcount,
+                        MPI_Datatype sendtype, int recvcount, MPI_Datatype recvtype, MPI_Comm comm);
+int MPIX_Send_multi(const void* const buffers[], int nbufs, int count, MPI_Datatype datatype, int dest, int tag,
+                    MPI_Comm comm);
+int MPIX_Recv_multi(void* const buffers[], int nbufs, int count, MPI_Datatype datatype, int source, int tag,
+                    MPI_Comm comm, MPI_Status* status);
+
+int MPIX_Ibcast_multi(void* const buffers[], int nbufs, int count, MPI_Datatype datatype, int root, MPI_Comm comm,
+                      MPI_Request* request);
+int MPIX_Ireduce_multi(const void* const sendbufs[], void* const recvbufs[], int nbufs, int count,
+                       MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm, MPI_Request* request);
+int MPIX_Iallreduce_multi(const void* const sendbufs[], void* const recvbufs[], int nbufs, int count,
+                          MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request* request);
+int MPIX_Ireduce_scatter_block_multi(const void* const sendbufs[], void* const recvbufs[], int nbufs, int recvcount,
+                                     MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request* request);
+int MPIX_Iallgather_multi(const void* const sendbufs[], void* const recvbufs[], int nbufs, int sendcount,
+                          MPI_Datatype sendtype, int recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+                          MPI_Request* request);
+int MPIX_Ialltoall_multi(const void* const sendbufs[], void* const recvbufs[], int nbufs, int sendcount,
+                         MPI_Datatype sendtype, int recvcount, MPI_Datatype recvtype, MPI_Comm comm,
+                         MPI_Request* request);
+int MPIX_Isend_multi(const void* const buffers[], int nbufs, int count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request);
+int MPIX_Irecv_multi(void* const buffers[], int nbufs, int count, MPI_Datatype datatype, int source, int tag,
+                     MPI_Comm comm, MPI_Request* request);
+
 /* Floating-point numbers of 16 and 8 bits, in host and device memory: IEEE's half, bfloat16, and the two 8-bit formats
  * of the OCP, e4m3 without infinities. They have MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX and MPIX_AVG. The handles are
  * there from MPI_Init (or MPI_Session_init) to MPI_Finalize, as a predefined type's are, and are not the program's to

@@ -2,6 +2,7 @@
 dist_man_MANS += man/switchyard.1 man/switchyard-doctor.1 man/switchyard-info.1 man/switchyard-report.1 man/switchyard-run.1 man/switchyard-topo.1 \
     man/switchyard-tune.1 \
     man/swycc.1 man/vgpu.7 \
+    man/MPIX_Allreduce_multi.3 man/MPIX_Send_multi.3 \
     man/MPIX_AVG.3 man/MPIX_Allreduce_enqueue.3 man/MPIX_Comm_from_name.3 man/MPIX_Device_suggest.3 man/MPIX_FLOAT16.3 man/MPIX_Send_enqueue.3 man/MPIX_Send_message.3 man/MPIX_Stream_create.3
 nodist_man_MANS += man/switchyard.7 man/switchyard-routes.7
 EXTRA_DIST += man/switchyard.7.in

@@ -5,7 +5,7 @@ CALL_TABLE = $(top_srcdir)/mpi_compat/calls/collective.txt $(top_srcdir)/mpi_com
     $(top_srcdir)/mpi_compat/calls/environment.txt $(top_srcdir)/mpi_compat/calls/files.txt \
     $(top_srcdir)/mpi_compat/calls/languages.txt $(top_srcdir)/mpi_compat/calls/neighborhood.txt \
     $(top_srcdir)/mpi_compat/calls/one_sided.txt $(top_srcdir)/mpi_compat/calls/point_to_point.txt \
-    $(top_srcdir)/mpi_compat/calls/streams.txt
+    $(top_srcdir)/mpi_compat/calls/several_buffers.txt $(top_srcdir)/mpi_compat/calls/streams.txt
 GENERATOR = $(top_srcdir)/mpi_compat/generate.py $(top_srcdir)/mpi_compat/calls.py \
     $(top_srcdir)/mpi_compat/write_headers.py $(top_srcdir)/mpi_compat/write_doors.py \
     $(top_srcdir)/mpi_compat/write_matching.py $(top_srcdir)/mpi_compat/write_coverage.py \
@@ -31,6 +31,7 @@ GENERATED_DOORS = \
     mpi_compat/doors_probe.cpp \
     mpi_compat/doors_reduction.cpp \
     mpi_compat/doors_send_receive.cpp \
+    mpi_compat/doors_several_buffers.cpp \
     mpi_compat/doors_startup.cpp \
     mpi_compat/doors_streams.cpp \
     mpi_compat/doors_topology.cpp \
@@ -38,7 +39,7 @@ GENERATED_DOORS = \
 GENERATED = $(GENERATED_DOORS) mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
 
 libswitchyard_la_SOURCES += mpi_compat/completion.cpp mpi_compat/door.hpp mpi_compat/extensions.cpp mpi_compat/lifecycle.cpp \
-    mpi_compat/partitioned.cpp mpi_compat/streams.cpp
+    mpi_compat/multi.cpp mpi_compat/partitioned.cpp mpi_compat/streams.cpp
 nodist_libswitchyard_la_SOURCES += $(GENERATED_DOORS)
 libswy_la_SOURCES += mpi_compat/resolve.cpp mpi_compat/resolve.hpp
 nodist_libswy_la_SOURCES += mpi_compat/real.cpp src/call_ids.hpp src/real.hpp

@@ -16,6 +16,7 @@
 #include "carrier/nccl/library.hpp"
 #include "carrier/nccl/member.hpp"
 #include "comm/control.hpp"
+#include "comm/making.hpp"
 #include "comm/suggest.hpp"
 #include "comm/tuned.hpp"
 #include "comm/unique_ids.hpp"
@@ -27,18 +28,6 @@ namespace {
 
 namespace nccl = carrier::nccl;
 
-// What each rank tells the others; sent as bytes.
-struct Fact {
-    nccl::Member member;
-    std::int32_t nccl_version = 0;  // 0: no usable library
-    std::uint8_t old_library = 0;
-    std::uint8_t ranks_share_gpus = 0;  // NCCL_MULTI_RANK_GPU_ENABLE
-    std::uint8_t broken = 0;            // the communicator held so far was aborted here
-    std::uint8_t several_ids = 0;       // takes more than one for a communicator
-    std::uint64_t gpu_model = 0;
-};
-static_assert(sizeof(Fact) == 48, "sent as bytes: no padding");
-
 // What the first rank proposes: an idle communicator's id, or a new group's.
 struct Proposal {
     Undertaking undertaking = 0;
@@ -49,7 +38,9 @@ struct Proposal {
 
 std::atomic<int> last_device{-1};
 
-Fact own_fact(const State& state, const device::Location& location) {
+}  // namespace
+
+Fact own_fact(const device::Location& location, bool broken) {
     Fact fact;
     fact.member = nccl::member_here(location.ordinal);
     fact.nccl_version = nccl::load() != nullptr ? nccl::version() : 0;
@@ -57,9 +48,11 @@ Fact own_fact(const State& state, const device::Location& location) {
     fact.ranks_share_gpus = nccl::shares_gpus();
     fact.several_ids = nccl::Communicator::takes_several_ids();
     fact.gpu_model = model_hash(device::device_name(location.ordinal));
-    fact.broken = state.nccl != nullptr && !state.nccl->usable();
+    fact.broken = broken;
     return fact;
 }
+
+namespace {
 
 Machine machine_in(const std::vector<Fact>& facts) {
     const auto alike = [&](auto field) {
@@ -80,7 +73,8 @@ bool two_on_one_gpu(std::vector<Fact> facts) {
                               [&](const Fact& a, const Fact& b) { return place(a) == place(b); }) != facts.end();
 }
 
-// The same on every rank, since every rank has the same facts.
+}  // namespace
+
 Reason obstacle_in(const std::vector<Fact>& facts) {
     const auto all = [&](auto test) { return std::all_of(facts.begin(), facts.end(), test); };
     if (!all([](const Fact& f) { return !f.old_library; }))
@@ -92,6 +86,8 @@ Reason obstacle_in(const std::vector<Fact>& facts) {
     return Reason::kNone;
 }
 
+namespace {
+
 int all_succeeded(const State& state, bool mine, bool& all) {
     const int here = mine ? 1 : 0;
     int least = 0;
@@ -100,7 +96,8 @@ int all_succeeded(const State& state, bool mine, bool& all) {
     return rc;
 }
 
-// A process says once what kept it from NCCL; the report counts the calls that suffered.
+}  // namespace
+
 void complain(const State& state, const std::string& problem) {
     static std::atomic<bool> said{false};
     if (!said.exchange(true))
@@ -116,6 +113,8 @@ Undertaking draw_undertaking() {
     static const std::uint64_t own = nccl::host_here() ^ (static_cast<std::uint64_t>(getpid()) << 20);
     return own + drawn.fetch_add(1);
 }
+
+namespace {
 
 int propose(const State& state, Proposal& proposal, bool may_reuse, const nccl::Group& group) {
     if (state.rank == 0) {
@@ -174,6 +173,14 @@ class LaunchFailures final : public nccl::Failures {
     const int rank_;
     const Undertaking what_;
 };
+
+}  // namespace
+
+std::unique_ptr<nccl::Failures> launch_failures(const State& state, Undertaking what) {
+    return std::make_unique<LaunchFailures>(state, what);
+}
+
+namespace {
 
 struct Part {  // what became of this rank's part in making a communicator
     std::shared_ptr<nccl::Communicator> made;
@@ -287,7 +294,7 @@ void drop_coming(State& state) {
 
 int establish(State& state, const device::Location& location) {
     std::vector<Fact> facts(static_cast<std::size_t>(state.size));
-    const Fact mine = own_fact(state, location);
+    const Fact mine = own_fact(location, state.nccl != nullptr && !state.nccl->usable());
     int rc = real::Allgather(&mine, sizeof mine, MPI_BYTE, facts.data(), sizeof mine, MPI_BYTE, state.handle);
     if (rc != MPI_SUCCESS)
         return rc;

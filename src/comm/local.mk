@@ -8,12 +8,15 @@ libswy_la_SOURCES += \
     src/comm/establish.hpp \
     src/comm/group_file.cpp \
     src/comm/group_file.hpp \
+    src/comm/making.hpp \
     src/comm/named.cpp \
     src/comm/named.hpp \
     src/comm/neighbours.cpp \
     src/comm/neighbours.hpp \
     src/comm/order.cpp \
     src/comm/order.hpp \
+    src/comm/places.cpp \
+    src/comm/places.hpp \
     src/comm/state.cpp \
     src/comm/state.hpp \
     src/comm/suggest.cpp \

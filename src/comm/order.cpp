@@ -23,7 +23,9 @@ struct Busy {
 };
 Busy busy;
 
-int make_shadow(const State& state, MPI_Comm* shadow) {
+}  // namespace
+
+int Order::make_shadow(const State& state, MPI_Comm* shadow) {
     // Not a duplicate: that would ask the program's attribute callbacks.
     MPI_Group group = MPI_GROUP_NULL;
     int rc = real::Comm_group(state.handle, &group);
@@ -36,8 +38,6 @@ int make_shadow(const State& state, MPI_Comm* shadow) {
     return rc;
 }
 
-}  // namespace
-
 int Order::make(State& state) {
     std::shared_ptr<Order> order(new Order);
     // A rank without it would not agree where the others do: all have one or none has.
@@ -45,6 +45,19 @@ int Order::make(State& state) {
     int all = 0;
     if (const int rc = real::Allreduce(&here, &all, 1, MPI_INT, MPI_MIN, state.handle); rc != MPI_SUCCESS || all == 0)
         return rc;
+    order->find_place(state);
+    state.order = std::move(order);
+    return MPI_SUCCESS;
+}
+
+std::shared_ptr<Order> Order::adopt(State& state, MPI_Comm shadow) {
+    std::shared_ptr<Order> order(new Order);
+    order->shadow_ = shadow;
+    order->find_place(state);
+    return order;
+}
+
+void Order::find_place(State& state) {
     const int mine = world_rank(state, state.rank);
     int highest_before = -1;
     int lowest_after = -1;
@@ -52,15 +65,13 @@ int Order::make(State& state) {
         const int world = world_rank(state, rank);
         if (world < mine && world > highest_before) {
             highest_before = world;
-            order->before_ = rank;
+            before_ = rank;
         }
         if (world > mine && (lowest_after < 0 || world < lowest_after)) {
             lowest_after = world;
-            order->after_ = rank;
+            after_ = rank;
         }
     }
-    state.order = std::move(order);
-    return MPI_SUCCESS;
 }
 
 Order::~Order() {

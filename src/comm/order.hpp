@@ -26,6 +26,10 @@ class Order {
   public:
     // Collective over the communicator, which has got an NCCL communicator. MPI's code.
     static int make(State& state);
+
+    // The same of a private communicator that the caller has made: for places.hpp. Local.
+    static std::shared_ptr<Order> adopt(State& state, MPI_Comm shadow);
+    static int make_shadow(const State& state, MPI_Comm* shadow);  // collective. MPI's code
     ~Order();
     Order(const Order&) = delete;
     Order& operator=(const Order&) = delete;
@@ -54,6 +58,7 @@ class Order {
 
   private:
     Order() = default;
+    void find_place(State& state);
     MPI_Comm shadow_ = MPI_COMM_NULL;
     int before_ = MPI_PROC_NULL, after_ = MPI_PROC_NULL;  // in the order of MPI_COMM_WORLD
     std::deque<const void*> queue_;

@@ -9,6 +9,7 @@
 
 #include "carrier/nccl/communicator.hpp"
 #include "comm/order.hpp"
+#include "comm/places.hpp"
 #include "real.hpp"
 
 namespace swy::comm {
@@ -41,6 +42,10 @@ void forget(State* state) {
     }
     if (state->order != nullptr)
         state->order->await_agreements();
+    if (state->places != nullptr) {
+        state->places->await();
+        state->places->retire();
+    }
     if (on_free != nullptr)
         on_free(state->handle);
     carrier::nccl::Communicator::retire(std::move(state->nccl));

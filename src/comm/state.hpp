@@ -25,6 +25,7 @@ struct Repeat;
 namespace swy::comm {
 
 class Order;
+class Places;
 
 // What a communicator needs before NCCL can serve it, as one rank sees it; the agreement takes the largest.
 enum class Setup : std::uint8_t {
@@ -55,6 +56,8 @@ struct State {
     std::shared_ptr<carrier::nccl::Communicator> nccl;
     // Of the calls that do not block; made by all ranks together when there is a first NCCL communicator, and kept.
     std::shared_ptr<Order> order;
+    // Of the extension's calls on several buffers of a process; null before the first.
+    std::shared_ptr<Places> places;
     int ordinal = -1;
     // The one that was begun when MPI made the communicator of another's members: on all ranks or on none. The first
     // agreement in which it is ready on all of them takes it up, one in which it has failed on any drops it.

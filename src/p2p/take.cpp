@@ -59,6 +59,10 @@ constexpr Row kRows[] = {
     {CallId::kSsendInit, Act::kSend, Form::kPersistent, Mode::kSynchronous},
     {CallId::kRsendInit, Act::kSend, Form::kPersistent, Mode::kReady},
     {CallId::kBsendInit, Act::kSend, Form::kPersistent, Mode::kBuffered},
+    {CallId::kXSendMulti, Act::kSend},
+    {CallId::kXRecvMulti, Act::kReceive},
+    {CallId::kXIsendMulti, Act::kSend, Form::kNonBlocking},
+    {CallId::kXIrecvMulti, Act::kReceive, Form::kNonBlocking},
     {CallId::kRecvInit, Act::kReceive, Form::kPersistent},
 };
 

@@ -193,12 +193,15 @@ void drop_services() {
     state().services.clear();
 }
 
+void turn_once() {
+    progress();
+    if (!engine_runs()) [[unlikely]]
+        turn();
+}
+
 void wait_for(const Operation& operation) {
-    while (!operation.done()) {
-        progress();
-        if (!engine_runs()) [[unlikely]]
-            turn();
-    }
+    while (!operation.done())
+        turn_once();
 }
 
 bool may_ask() {

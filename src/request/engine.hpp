@@ -48,6 +48,7 @@ extern std::atomic<int> alive;
 
 // Waits until the operation is done, with MPI's progress. Not under the lock. Does not raise.
 void wait_for(const Operation& operation);
+void turn_once();  // of such waiting, where something else is waited for
 
 // May this step ask MPI about one more request? Each question runs MPI's progress once, so a poll asks a bounded number
 // and the next one goes on where it stopped.

@@ -245,9 +245,11 @@ std::string after_launches(const Work& work, device::Lane& lane) {
                   lane.copy(work.recv, work.scratch.data(), work.bytes()));
 }
 
-int launch_collective(const Work& work, std::size_t launch, Communicator& communicator, device::Lane& lane) {
+namespace {
+
+// Under the launch mutex.
+ncclResult_t call_nccl(const Work& work, std::size_t launch, Communicator& communicator, device::Lane& lane) {
     const Row& row = *row_of(work.id);
-    const std::scoped_lock lock(launch_mutex);
     const unsigned long groups = groups_begun;
     const report::trace::Started started;
     const Launch here{work, communicator, *load(), lane};
@@ -257,6 +259,24 @@ int launch_collective(const Work& work, std::size_t launch, Communicator& commun
     if (report::trace::on)
         trace(work, launch, groups_begun != groups ? "ncclGroup" : row.operation, started.time, lane);
     return result;
+}
+
+}  // namespace
+
+int launch_collective(const Work& work, std::size_t launch, Communicator& communicator, device::Lane& lane) {
+    const std::scoped_lock lock(launch_mutex);
+    return call_nccl(work, launch, communicator, lane);
+}
+
+int launch_together(std::span<const Work> works, std::size_t launch,
+                    std::span<const std::shared_ptr<Communicator>> members, std::span<device::Lane> lanes) {
+    const std::scoped_lock lock(launch_mutex);
+    GroupCall group(*load());
+    for (std::size_t i = 0; i < works.size(); ++i) {
+        const device::ContextScope scope(members[i]->context());
+        group.add(call_nccl(works[i], launch, *members[i], lanes[i]));
+    }
+    return group.end();
 }
 
 namespace {

@@ -30,13 +30,6 @@ Cache& cache() {
     return *the_cache;
 }
 
-std::uint64_t id_of(const UniqueId& unique) {  // FNV-1a; never 0, which means "none"
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (const std::byte b : unique)
-        hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
-    return hash | 1;
-}
-
 static_assert(sizeof(ncclUniqueId) == kUniqueIdBytes);
 
 void count_gone() {
@@ -59,6 +52,13 @@ std::shared_ptr<Communicator> take_surplus() {
 }
 
 }  // namespace
+
+std::uint64_t Communicator::id_of(const UniqueId& unique) {  // FNV-1a
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (const std::byte b : unique)
+        hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
+    return hash | 1;
+}
 
 std::string Communicator::draw(UniqueId& id) {
     const Entries* nccl = load();
@@ -363,6 +363,11 @@ void Communicator::finish_ending(std::shared_ptr<Communicator> communicator) {
 void Communicator::count_evicted() {
     const std::scoped_lock lock(cache().mutex);
     ++cache().counters.evicted;
+}
+
+void Communicator::count_reused(long number) {
+    const std::scoped_lock lock(cache().mutex);
+    cache().counters.reused += number;
 }
 
 void Communicator::end_all() {

@@ -107,7 +107,11 @@ class Communicator {
     bool start_end();  // a non-blocking ncclCommFinalize; true while that is under way
     bool step_end();
     static void finish_ending(std::shared_ptr<Communicator> communicator);
-    static void count_evicted();  // for the report, where p2p ends one for another
+    static void count_evicted();            // for the report, where p2p ends one for another
+    static void count_reused(long number);  // the same, of those that several.cpp keeps
+
+    // The number of the communicators that are made with it, the same on all members; never 0.
+    static std::uint64_t id_of(const UniqueId& unique);
 
     // Ends all that is left, at MPI_Finalize: all members do. Aborts what does not end in time.
     static void end_all();

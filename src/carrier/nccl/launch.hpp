@@ -1,7 +1,9 @@
 // How NCCL calls are launched, for this folder: one thread at a time, several calls as one operation, collectives.
 #pragma once
 
+#include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "carrier/nccl/collectives.hpp"
@@ -39,6 +41,10 @@ std::size_t launches_of(const Work& work);
 std::string before_launch(const Work& work, std::size_t launch, int ranks, device::Lane& lane);
 int launch_collective(const Work& work, std::size_t launch, Communicator& communicator, device::Lane& lane);
 std::string after_launches(const Work& work, device::Lane& lane);
+
+// The same launch of several members of this process, as one group. ncclResult_t.
+int launch_together(std::span<const Work> works, std::size_t launch,
+                    std::span<const std::shared_ptr<Communicator>> members, std::span<device::Lane> lanes);
 
 // The operands that count on this rank: what is sent and what is received into.
 struct Ends {

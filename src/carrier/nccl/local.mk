@@ -23,4 +23,6 @@ libswy_la_SOURCES += \
     src/carrier/nccl/packing.hpp \
     src/carrier/nccl/point_to_point.cpp \
     src/carrier/nccl/point_to_point.hpp \
+    src/carrier/nccl/several.cpp \
+    src/carrier/nccl/several.hpp \
     src/carrier/nccl/split.cpp

@@ -1,0 +1,287 @@
+#include "carrier/nccl/several.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+#include <utility>
+
+#include "carrier/nccl/launch.hpp"
+#include "carrier/nccl/library.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::carrier::nccl {
+namespace {
+
+struct Idle {
+    std::mutex mutex;
+    std::list<std::shared_ptr<Several>> all;  // least recently used first
+};
+Idle& idle() {
+    static auto* the_idle = new Idle;  // not destroyed at exit
+    return *the_idle;
+}
+
+bool under_way(ncclResult_t result) {
+    return result == ncclSuccess || result == ncclInProgress;
+}
+
+}  // namespace
+
+std::shared_ptr<Several> Several::begin(const Group& group, int first, std::span<const device::Context> contexts,
+                                        const UniqueId& id, std::string& problem_text) {
+    const Entries* nccl = load();
+    if (nccl == nullptr) {
+        problem_text = problem();
+        return nullptr;
+    }
+    std::shared_ptr<Several> made(new Several(group, Communicator::id_of(id)));
+    ncclResult_t ended = ncclSuccess;
+    if (!contexts.empty()) {
+        GroupCall calls(*nccl);
+        for (const device::Context context : contexts) {
+            const int rank = first + static_cast<int>(made->members_.size());
+            auto member = Communicator::begin(group, rank, std::span(&id, 1), context, 0, problem_text);
+            if (member == nullptr)
+                break;
+            made->members_.push_back(std::move(member));
+        }
+        ended = calls.end();
+    }
+    if (problem_text.empty() && !under_way(ended))
+        problem_text = fmt::format("ncclCommInitRankConfig failed: {}", describe(ended, nullptr));
+    if (problem_text.empty())
+        return made;
+    made->abort();
+    return nullptr;
+}
+
+Communicator::Making Several::step_make(std::string& problem_text) {
+    using Making = Communicator::Making;
+    Making all = Making::kMade;
+    for (const auto& member : members_) {
+        const Making one = member->step_make(problem_text);
+        if (one == Making::kFailed) {
+            abort();
+            return one;
+        }
+        if (one == Making::kUnderWay)
+            all = one;
+    }
+    return all;
+}
+
+bool Several::usable() const {
+    return std::all_of(members_.begin(), members_.end(),
+                       [](const auto& member) { return member->usable() && member->lane().alive(); });
+}
+
+void Several::tell_failures_by(std::unique_ptr<Failures> failures) {
+    if (!members_.empty())
+        members_.front()->tell_failures_by(std::move(failures));
+}
+
+std::string Several::failure_elsewhere() {
+    return members_.empty() ? std::string{} : members_.front()->failure_elsewhere();
+}
+
+void Several::fail(const std::string& why) {
+    for (const auto& member : members_)
+        member->fail(why);
+}
+
+void Several::abort() {
+    for (const auto& member : members_)
+        member->abort();
+}
+
+std::uint64_t Several::idle_id(const Group& group) {
+    const std::scoped_lock lock(idle().mutex);
+    for (auto it = idle().all.rbegin(); it != idle().all.rend(); ++it)
+        if ((*it)->group_ == group && !(*it)->in_use())
+            return (*it)->id_;
+    return 0;
+}
+
+std::shared_ptr<Several> Several::take_idle(const Group& group, std::uint64_t id) {
+    const std::scoped_lock lock(idle().mutex);
+    auto& all = idle().all;
+    const auto it = std::find_if(all.begin(), all.end(),
+                                 [&](const auto& s) { return s->id_ == id && s->group_ == group && !s->in_use(); });
+    if (it == all.end())
+        return nullptr;
+    std::shared_ptr<Several> found = std::move(*it);
+    all.erase(it);
+    Communicator::count_reused(static_cast<long>(found->members_.size()));
+    return found;
+}
+
+void Several::retire(std::shared_ptr<Several> several) {
+    if (several == nullptr)
+        return;
+    if (!several->usable())
+        return several->abort();
+    std::shared_ptr<Several> evicted;
+    {
+        const std::scoped_lock lock(idle().mutex);
+        auto& all = idle().all;
+        all.push_back(std::move(several));
+        if (all.size() > static_cast<std::size_t>(settings::values().comm_cache)) {
+            const auto it = std::find_if(all.begin(), all.end(), [](const auto& s) { return !s->in_use(); });
+            if (it != all.end()) {
+                evicted = std::move(*it);
+                all.erase(it);
+            }
+        }
+    }
+    for (std::size_t i = 0; evicted != nullptr && i < evicted->members_.size(); ++i)
+        Communicator::count_evicted();
+    discard(std::move(evicted));
+}
+
+// NCCL ends a communicator when all its members have been told to: none of these calls waits.
+void Several::discard(std::shared_ptr<Several> several) {
+    if (several == nullptr)
+        return;
+    for (const auto& member : several->members_)
+        Communicator::discard(member);
+}
+
+void Several::discard_all() {
+    std::list<std::shared_ptr<Several>> all;
+    {
+        const std::scoped_lock lock(idle().mutex);
+        all.swap(idle().all);
+    }
+    for (auto& several : all)
+        discard(std::move(several));
+}
+
+SeveralFlight::SeveralFlight(std::vector<Work> works, std::shared_ptr<Several> several)
+    : works_(std::move(works)), several_(std::move(several)), lanes_(works_.size()) {
+    several_->begin_transfer();
+}
+
+SeveralFlight::~SeveralFlight() {
+    several_->end_transfer();
+}
+
+bool SeveralFlight::ready() {
+    const auto sync = static_cast<device::Sync>(settings::values().sync);
+    for (std::size_t i = 0; i < lanes_.size(); ++i)
+        if (device::Lane::acquire(several_->members()[i]->context(), lanes_[i]) != 0 ||
+            lanes_[i].wait_for_program(sync) != 0)
+            return false;
+    return true;
+}
+
+void SeveralFlight::launch() {
+    state_ = State::kLaunching;
+    if (!several_->usable())
+        return end(several_->members().front()->why_unusable());
+    launch_next();
+}
+
+// What each device does before, then NCCL's calls for all of them as one group: one after the other they would wait for
+// each other.
+void SeveralFlight::launch_next() {
+    for (std::size_t i = 0; i < works_.size(); ++i) {
+        const device::ContextScope scope(lanes_[i].context());
+        std::string failure = before_launch(works_[i], launches_, several_->size(), lanes_[i]);
+        if (!failure.empty())
+            return end(std::move(failure));
+    }
+    settle(launch_together(works_, launches_++, several_->members(), lanes_));
+}
+
+void SeveralFlight::settle(int result) {
+    std::size_t member = 0;
+    if (result == ncclSuccess)
+        result = asynchronous(member);
+    if (result == ncclInProgress)
+        return;
+    if (result != ncclSuccess)
+        return end(describe(static_cast<ncclResult_t>(result), several_->members()[member]->handle()));
+    if (launches_ < launches_of(works_.front()))
+        return launch_next();
+    state_ = State::kRunning;
+    for (std::size_t i = 0; i < works_.size(); ++i) {
+        const device::ContextScope scope(lanes_[i].context());
+        if (std::string failure = after_launches(works_[i], lanes_[i]); !failure.empty())
+            return end(std::move(failure));
+        if (const device::Result recorded = lanes_[i].record(); recorded != 0)
+            return end(device::describe(recorded));
+    }
+}
+
+// The state of all members together: an error of any, else what is under way, else success.
+int SeveralFlight::asynchronous(std::size_t& member) const {
+    ncclResult_t all = ncclSuccess;
+    for (std::size_t i = 0; i < several_->members().size(); ++i) {
+        ncclComm_t handle = several_->members()[i]->handle();
+        ncclResult_t state = ncclSuccess;
+        if (const ncclResult_t asked = load()->CommGetAsyncError(handle, &state); asked != ncclSuccess)
+            state = asked;
+        if (!under_way(state)) {
+            member = i;
+            return state;
+        }
+        if (state == ncclInProgress)
+            all = state;
+    }
+    return all;
+}
+
+bool SeveralFlight::step() {
+    if (state_ == State::kNew || state_ == State::kDone)
+        return false;
+    bool moved = advance();
+    if (!done())
+        if (std::string other = several_->failure_elsewhere(); !other.empty()) {
+            end(std::move(other));
+            moved = true;
+        }
+    if (done() && !failure_.empty())
+        several_->fail(failure_);
+    return moved;
+}
+
+bool SeveralFlight::advance() {
+    if (!several_->usable()) {
+        end(several_->members().front()->why_unusable());
+        return true;
+    }
+    std::size_t member = 0;
+    if (state_ == State::kLaunching) {
+        settle(asynchronous(member));
+        return state_ != State::kLaunching;
+    }
+    if (finished())
+        return true;
+    const auto now = static_cast<ncclResult_t>(asynchronous(member));
+    if (!under_way(now))
+        end(describe(now, several_->members()[member]->handle()));
+    return done();
+}
+
+bool SeveralFlight::finished() {
+    for (device::Lane& lane : lanes_) {
+        bool finished = false;
+        if (const device::Result queried = lane.query(finished); queried != 0) {
+            end(device::describe(queried));
+            return true;
+        }
+        if (!finished)
+            return false;
+    }
+    end({});
+    return true;
+}
+
+void SeveralFlight::end(std::string failure) {
+    failure_ = std::move(failure);
+    state_ = State::kDone;
+}
+
+}  // namespace swy::carrier::nccl

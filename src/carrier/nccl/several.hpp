@@ -1,0 +1,95 @@
+// An NCCL communicator in which a process has several members, one for each of its devices, and collectives launched
+// on all of them as one group. comm/places makes and keeps them; the extension's collectives (src/multi) launch.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "carrier/nccl/collectives.hpp"
+#include "carrier/nccl/communicator.hpp"
+#include "device/device.hpp"
+
+namespace swy::carrier::nccl {
+
+// The members of one process. A process may have none: it then has no part in NCCL, but keeps the communicator in its
+// cache like the others, so that all processes find the same there.
+class Several {
+  public:
+    // Begins to make the communicator of `group`, in which this process's members are the ranks from `first` on, one
+    // for each context; all of them in one NCCL group. Does not wait: step_make() until it is no more under way.
+    // nullptr on failure, with `problem` set.
+    static std::shared_ptr<Several> begin(const Group& group, int first, std::span<const device::Context> contexts,
+                                          const UniqueId& id, std::string& problem);
+    Communicator::Making step_make(std::string& problem);  // once kFailed, all members have been aborted
+
+    // As those of Communicator: an idle one of exactly this group, and what becomes of one that is not needed.
+    static std::uint64_t idle_id(const Group& group);
+    static std::shared_ptr<Several> take_idle(const Group& group, std::uint64_t id);
+    static void retire(std::shared_ptr<Several> several);
+    static void discard(std::shared_ptr<Several> several);
+    static void discard_all();  // at MPI_Finalize, before Communicator::end_all()
+
+    int size() const { return static_cast<int>(group_.size()); }
+    std::uint64_t id() const { return id_; }
+    const std::vector<std::shared_ptr<Communicator>>& members() const { return members_; }
+    bool usable() const;
+
+    // An error of one member ends them all. The other processes hear of it by the first one's Failures.
+    void tell_failures_by(std::unique_ptr<Failures> failures);
+    std::string failure_elsewhere();
+    void fail(const std::string& why);
+    void abort();
+
+    void begin_transfer() { transfers_.fetch_add(1, std::memory_order_relaxed); }
+    void end_transfer() { transfers_.fetch_sub(1, std::memory_order_relaxed); }
+
+  private:
+    explicit Several(const Group& group, std::uint64_t id) : group_(group), id_(id) {}
+    bool in_use() const { return transfers_.load(std::memory_order_relaxed) != 0; }
+
+    const Group group_;
+    const std::uint64_t id_;
+    std::vector<std::shared_ptr<Communicator>> members_;
+    std::atomic<int> transfers_{0};
+};
+
+// One collective on all members of this process: as Flight, each launch one NCCL group. There is at least one member.
+class SeveralFlight {
+  public:
+    // `works` are prepared, one for each member.
+    SeveralFlight(std::vector<Work> works, std::shared_ptr<Several> several);
+    ~SeveralFlight();
+    SeveralFlight(const SeveralFlight&) = delete;
+    SeveralFlight& operator=(const SeveralFlight&) = delete;
+
+    bool ready();
+    void launch();
+    bool step();
+    bool settled() const { return state_ >= State::kRunning; }
+    bool done() const { return state_ == State::kDone; }
+    const std::string& failure() const { return failure_; }
+    Several& several() { return *several_; }
+
+  private:
+    enum class State : std::uint8_t { kNew, kLaunching, kRunning, kDone };
+    void launch_next();
+    void settle(int result);
+    bool advance();
+    bool finished();
+    int asynchronous(std::size_t& member) const;
+    void end(std::string failure);
+
+    const std::vector<Work> works_;
+    const std::shared_ptr<Several> several_;
+    std::vector<device::Lane> lanes_;
+    std::size_t launches_ = 0;  // begun
+    State state_ = State::kNew;
+    std::string failure_;
+};
+
+}  // namespace swy::carrier::nccl

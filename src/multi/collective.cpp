@@ -1,0 +1,448 @@
+// A collective on several buffers of each process goes through an exchange in its place among the communicator's calls:
+// every rank tells how many places it has, what keeps them from NCCL, and which call it makes. Then all ranks know the
+// same and take the same route, in the order of their calls: a blocking call makes what NCCL needs first, one that does
+// not block is staged until that is there.
+#include "multi/collective.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "carrier/nccl/several.hpp"
+#include "comm/places.hpp"
+#include "comm/state.hpp"
+#include "error/error.hpp"
+#include "multi/arguments.hpp"
+#include "multi/facts.hpp"
+#include "multi/host_work.hpp"
+#include "multi/tests.hpp"
+#include "p2p/ledger.hpp"
+#include "real.hpp"
+#include "request/engine.hpp"
+#include "request/handle.hpp"
+#include "request/wait.hpp"
+#include "route/agreement.hpp"
+#include "route/under_way.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::multi {
+namespace {
+
+namespace nccl = carrier::nccl;
+
+class Collective final : public request::Operation {
+  public:
+    Collective(const Several& call, comm::State& state)
+        : Operation(call.id, Owner(call.comm)),
+          kept_(call),
+          blocking_(call.request == nullptr),
+          rank_(state.rank),
+          comm_(comm::Places::of(state)),
+          under_way_(std::in_place, blocking_ ? route::UnderWay::Kind::kBlocking : route::UnderWay::Kind::kBegun),
+          facts_(std::make_unique<std::vector<Fact>>(static_cast<std::size_t>(state.size))),
+          deadline_(std::in_place, settings::values().timeout) {}
+    ~Collective() override {
+        if (done())
+            return;
+        const request::Hold hold;  // its making has failed
+        comm_->leave(this);
+    }
+
+    // Not under the lock. MPI's code.
+    int begin(comm::State& state) {
+        int rc = MPI_SUCCESS;
+        if (comm_->order() == nullptr)
+            rc = comm_->make_order(state);
+        std::vector<int> before;
+        {
+            const request::Hold hold;
+            before = comm_->counts;
+        }
+        if (rc != MPI_SUCCESS)
+            return rc;
+        describe(state, before);
+        rc = real::Iallgather(&mine_, sizeof mine_, MPI_BYTE, facts_->data(), sizeof mine_, MPI_BYTE, state.handle,
+                              &request_);
+        if (rc != MPI_SUCCESS)
+            return rc;
+        const request::Hold hold;
+        comm_->enter(this);
+        ++comm_->exchanges;
+        state_ = State::kExchanging;
+        return rc;
+    }
+
+    bool step() override {
+        try {
+            return advance();
+        } catch (const std::bad_alloc&) {
+            fail_here(MPI_ERR_NO_MEM, "no host memory left");
+            return true;
+        }
+    }
+
+    // Of a blocking call, which may be asked to make what NCCL needs. Not under the lock. MPI's code.
+    bool is_to_settle() const {
+        const request::Hold hold;
+        return state_ == State::kSettling;
+    }
+    int settle(comm::State& state) {
+        LocalTest now(kept_, *places_, rank_);
+        // What each finds: what keeps it, does it need a set-up.
+        int mine[2] = {static_cast<int>(now.obstacle), comm_->needs_setup(now.ordinals()) ? 1 : 0};
+        int all[2] = {0, 0};
+        const MPI_Comm shadow = comm_->order()->shadow();
+        int rc = real::Allreduce(mine, all, 2, MPI_INT, MPI_MAX, shadow);
+        Reason why = static_cast<Reason>(all[0]);
+        if (rc == MPI_SUCCESS && why == Reason::kNone && all[1] != 0)
+            rc = comm_->establish(state, now.locations(), places_->counts());
+        if (rc == MPI_SUCCESS && why == Reason::kNone)
+            why = comm_->obstacle;
+        if (rc == MPI_SUCCESS && why == Reason::kNone) {
+            mine[0] = ready(std::move(now.works)) ? 0 : 1;
+            rc = real::Allreduce(mine, all, 1, MPI_INT, MPI_MAX, shadow);
+            why = all[0] != 0 ? Reason::kNoMemory : why;
+        }
+        const request::Hold hold;
+        try {
+            rc == MPI_SUCCESS ? take(why) : fail_here(MPI_ERR_OTHER, "the set-up of the ranks failed");
+        } catch (const std::bad_alloc&) {
+            fail_here(MPI_ERR_NO_MEM, "no host memory left");
+        }
+        return rc;
+    }
+
+  private:
+    enum class State : std::uint8_t { kNew, kExchanging, kSettling, kWaiting, kFlying, kCopyingIn, kCalling, kCopied };
+
+    // All that may be found out before the others are heard of.
+    void describe(const comm::State& state, const std::vector<int>& before) {
+        mine_.print = fingerprint(kept_, comm_->calls++);
+        mine_.places = kept_.buffers();
+        mine_.in_flight = under_way_->wants_turn();
+        const Survey survey = survey_of(kept_);
+        mine_.device = survey.device;
+        mine_.host = survey.host;
+        // Whatever the buffers are.
+        const Reason before_all = state.foreign                  ? Reason::kForeign
+                                  : !settings::values().nccl     ? Reason::kNcclOff
+                                  : under_way_->must_be_staged() ? Reason::kThreads
+                                                                 : Reason::kNone;
+        mine_.obstacle = static_cast<std::uint8_t>(before_all);
+        const bool host_alone = kept_.buffers() > 0 && !mine_.device;
+        const bool known = !before.empty() && before[static_cast<std::size_t>(rank_)] == kept_.buffers();
+        if (known && !host_alone && !mine_.host && mine_.obstacle == 0)
+            prepare_ahead(before);
+    }
+
+    // As if all ranks had as many places as in the call before.
+    void prepare_ahead(const std::vector<int>& before) {
+        const Places assumed(before);
+        LocalTest test(kept_, assumed, rank_);
+        Reason why = test.obstacle;
+        if (why == Reason::kNone && comm_->needs_setup(test.ordinals()))
+            return;
+        if (why == Reason::kNone)
+            why = comm_->obstacle;
+        if (why == Reason::kNone && !ready(std::move(test.works)))
+            why = Reason::kNoMemory;
+        mine_.obstacle = static_cast<std::uint8_t>(why);
+        mine_.ready_for = hash_of(before);
+    }
+
+    bool ready(std::vector<nccl::Work> works) {
+        if (works.empty())
+            return true;
+        flight_ = std::make_unique<nccl::SeveralFlight>(std::move(works), comm_->nccl);
+        return flight_->ready();
+    }
+
+    bool advance() {
+        switch (state_) {
+            case State::kNew:
+            case State::kSettling:
+                return false;
+            case State::kExchanging:
+                return exchanged();
+            case State::kWaiting:
+                return launch();
+            case State::kFlying:
+                return fly();
+            case State::kCopyingIn:
+                return call_mpi();
+            case State::kCalling:
+                return called();
+            case State::kCopied:
+                return copied_out();
+        }
+        return false;
+    }
+
+    bool exchanged() {
+        if (request_ != MPI_REQUEST_NULL) {
+            int flag = 0;
+            if (!request::may_ask() || (real::Test(&request_, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag == 0))
+                return blocking_ && deadline_->passed() && give_up_exchange();
+            request_ = MPI_REQUEST_NULL;
+            --comm_->exchanges;
+        }
+        if (!comm_->first(this))
+            return false;
+        decide();
+        return true;
+    }
+
+    bool give_up_exchange() {
+        --comm_->exchanges;
+        fail_here(MPI_ERR_OTHER, "SWITCHYARD_TIMEOUT has passed before all ranks of the communicator entered the call");
+        static_cast<void>(facts_.release());  // NOLINT(bugprone-unused-return-value): MPI may yet write there
+        return true;
+    }
+
+    void decide() {
+        const Verdict verdict = read(*facts_, kept_);
+        comm_->counts = verdict.counts;
+        places_.emplace(verdict.counts);
+        any_device_ = verdict.any_device;
+        in_turn_ = verdict.in_flight;
+        if (verdict.mpi_class != MPI_SUCCESS)
+            return fail_here(verdict.mpi_class, verdict.problem);
+        if (!any_device_ || verdict.obstacle != Reason::kNone || verdict.all_ready)
+            return take(verdict.obstacle);
+        if (!blocking_)
+            return take(Reason::kNotReady);
+        flight_.reset();
+        state_ = State::kSettling;
+    }
+
+    // The route; under the lock, in the call's turn.
+    void take(Reason why) {
+        if (any_device_ && why == Reason::kNone) {
+            ledger_.route(Carrier::kNccl, Reason::kNone);
+            state_ = State::kWaiting;
+            deadline_.emplace(settings::values().timeout);
+            return;
+        }
+        flight_.reset();
+        // A rank without device memory makes the same calls of MPI's: that is MPI's carrying for it.
+        ledger_.route(mine_.device ? Carrier::kStaged : Carrier::kHost, mine_.device ? why : Reason::kNone);
+        host_ = std::make_unique<HostWork>(kept_, *places_, rank_);
+        note(host_->prepare());
+        if (failed())
+            return end_failed();
+        note(host_->begin_copy_in());
+        state_ = State::kCopyingIn;
+    }
+
+    // A blocking call beside which nothing is launched in turn, on any rank, is launched by all at once: see
+    // comm/order.hpp and route/under_way.hpp.
+    bool launch() {
+        const bool in_turn = in_turn_ || !blocking_;
+        if (deadline_->passed()) {
+            fail_here(MPI_ERR_OTHER, "SWITCHYARD_TIMEOUT has passed before all ranks launched it");
+            return true;
+        }
+        if (!comm_->first(this))
+            return false;
+        if (in_turn && !comm_->order()->arrived(word()))
+            return false;
+        if (in_turn && flight_ != nullptr && !turn_.begin(flight_->several().members().front().get()))
+            return false;
+        if (flight_ != nullptr)
+            flight_->launch();
+        if (in_turn)
+            comm_->order()->pass_on(word());
+        state_ = State::kFlying;
+        return true;
+    }
+
+    std::uint64_t word() const { return mine_.print.sequence; }
+
+    bool fly() {
+        if (flight_ == nullptr) {
+            end({});
+            return true;
+        }
+        const bool moved = flight_->step();
+        if (flight_->settled())
+            comm_->leave(this);
+        const bool late = !flight_->done() && deadline_->passed();
+        if (!flight_->done() && !late)
+            return moved;
+        const std::string failure = late ? "SWITCHYARD_TIMEOUT has passed: all ranks had entered the call, the "
+                                           "transfer did not finish"
+                                         : flight_->failure();
+        if (failure.empty())
+            end({});
+        else
+            fail_here(MPI_ERR_OTHER, failure);
+        return true;
+    }
+
+    bool call_mpi() {
+        bool in = false;
+        note(host_->query_in(in));
+        if (!in || !comm_->first(this))
+            return false;
+        if (failed()) {
+            end_failed();
+            return true;
+        }
+        const int rc = host_->call(comm_->order()->shadow(), &request_);
+        comm_->leave(this);
+        if (rc != MPI_SUCCESS) {
+            note(HostWork::failed(call(), rc));
+            end_failed();
+            return true;
+        }
+        state_ = State::kCalling;
+        return true;
+    }
+
+    bool called() {
+        if (request_ != MPI_REQUEST_NULL) {
+            if (!request::may_ask())
+                return false;
+            int flag = 0;
+            const int rc = real::Test(&request_, &flag, MPI_STATUS_IGNORE);
+            if (rc == MPI_SUCCESS && flag == 0)
+                return false;
+            request_ = MPI_REQUEST_NULL;
+            if (rc != MPI_SUCCESS)
+                note(HostWork::failed(call(), rc));
+        }
+        if (!failed())
+            note(host_->finish_call());
+        if (!failed())
+            note(host_->begin_copy_out());
+        state_ = State::kCopied;
+        return true;
+    }
+
+    bool copied_out() {
+        bool out = false;
+        note(host_->query_out(out));
+        if (!out)
+            return false;
+        if (failed())
+            end_failed();
+        else
+            end({});
+        return true;
+    }
+
+    bool failed() const { return outcome_.mpi_class != MPI_SUCCESS; }
+
+    void note(const HostWork::Failure& failure) {
+        if (!failure || failed())
+            return;
+        outcome_.mpi_class = failure.mpi_class;
+        outcome_.text = failure.text;
+    }
+
+    void fail_here(int mpi_class, const std::string& why) {
+        if (flight_ != nullptr && (state_ == State::kWaiting || state_ == State::kFlying))
+            flight_->several().fail(why);
+        if (state_ == State::kWaiting && comm_->first(this))
+            comm_->order()->give_up();
+        outcome_.mpi_class = mpi_class;
+        outcome_.text =
+            fmt::format("{} on rank {} of a communicator of {} ranks: {}", name(call()), rank_, facts_->size(), why);
+        end_failed();
+    }
+
+    void end_failed() { end(std::move(outcome_)); }
+
+    void end(request::Outcome outcome) {
+        if (outcome.mpi_class == MPI_SUCCESS)
+            tell();
+        if (request_ != MPI_REQUEST_NULL && host_ != nullptr)
+            host_->abandon();
+        comm_->leave(this);
+        turn_.end();
+        flight_.reset();
+        host_.reset();
+        under_way_.reset();
+        finish(std::move(outcome));
+    }
+
+    void tell() {
+        const std::size_t bytes = kept_.block_bytes() * static_cast<std::size_t>(kept_.buffers());
+        if (blocking_)
+            ledger_.close_call(call(), bytes);
+        else
+            ledger_.close(call(), bytes);
+    }
+
+    const Kept kept_;
+    const bool blocking_;
+    const int rank_;
+    const std::shared_ptr<comm::Places> comm_;
+    std::optional<route::UnderWay> under_way_;
+    Fact mine_;
+    std::unique_ptr<std::vector<Fact>> facts_;  // MPI writes here
+    MPI_Request request_ = MPI_REQUEST_NULL;
+    std::optional<Places> places_;
+    bool any_device_ = false, in_turn_ = false;
+    std::unique_ptr<nccl::SeveralFlight> flight_;
+    std::unique_ptr<HostWork> host_;
+    request::Outcome outcome_;
+    comm::Turn turn_;
+    std::optional<request::Deadline> deadline_;
+    p2p::Ledger ledger_;
+    State state_ = State::kNew;
+};
+
+int run(const Several& call, comm::State& state) {
+    auto operation = std::make_shared<Collective>(call, state);
+    if (const int rc = operation->begin(state); rc != MPI_SUCCESS)
+        return rc;
+    {
+        const request::Hold hold;
+        request::add(operation);
+    }
+    if (call.request != nullptr)
+        return request::hand_out(std::move(operation), call.request);
+    while (!operation->done() && !operation->is_to_settle())
+        request::turn_once();
+    if (operation->is_to_settle())
+        if (const int rc = operation->settle(state); rc != MPI_SUCCESS && !operation->done())
+            return rc;
+    request::wait_for(*operation);
+    const request::Outcome& outcome = operation->outcome();
+    return outcome.mpi_class == MPI_SUCCESS ? MPI_SUCCESS
+                                            : error::raise(Owner(call.comm), outcome.mpi_class, outcome.text);
+}
+
+}  // namespace
+
+int collective(const Several& call) {
+    const Owner owner(call.comm);
+    int mpi_class = MPI_ERR_COMM;
+    std::string problem;
+    comm::State* state = state_of(call, problem);
+    try {
+        if (problem.empty())
+            problem = problem_with(call, mpi_class);
+        if (!problem.empty())
+            return error::raise(owner, mpi_class, fmt::format("{}: {}", name(call.id), problem));
+        if (const std::string lacks = request::start_engine(); call.request != nullptr && !lacks.empty())
+            return error::raise(owner, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), lacks));
+        if (call.request != nullptr && comm::Places::of(*state)->order() == nullptr)
+            return error::raise(owner, MPI_ERR_OTHER,
+                                fmt::format("{}: the first collective on several buffers on a communicator must be one "
+                                            "that blocks, if only with nbufs 0: it has MPI make a private "
+                                            "communicator, which waits for all ranks",
+                                            name(call.id)));
+        return run(call, *state);
+    } catch (const std::bad_alloc&) {
+        return error::raise(owner, MPI_ERR_NO_MEM, fmt::format("{}: no host memory left", name(call.id)));
+    }
+}
+
+}  // namespace swy::multi

@@ -1,0 +1,355 @@
+#include "multi/host_work.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <numeric>
+#include <utility>
+
+#include "datatype/element.hpp"
+#include "datatype/extension.hpp"
+#include "real.hpp"
+
+namespace swy::multi {
+
+using carrier::staged::Direction;
+using carrier::staged::Staging;
+
+struct HostWork::Memory {
+    ~Memory() {
+        int down = 0;
+        real::Finalized(&down);
+        if (block != MPI_DATATYPE_NULL && !down)
+            real::Type_free(&block);
+    }
+
+    Elements reduced;        // the own places' contributions, reduced to one
+    Elements contributions;  // those of the ranks, where MPI does not reduce them
+    Elements result;
+    std::vector<std::byte> sent, received;  // packed blocks
+    std::vector<int> send_counts, send_starts, counts, starts;
+    int contributors = 0;
+    MPI_Datatype block = MPI_DATATYPE_NULL;
+};
+
+HostWork::HostWork(const Kept& kept, const Places& places, int rank)
+    : kept_(kept),
+      places_(places),
+      rank_(rank),
+      op_(kept.moves() ? MPI_OP_NULL : datatype::operator_for(kept.call().op, kept.call().out_type, true)),
+      own_(static_cast<std::size_t>(kept.buffers())),
+      memory_(std::make_unique<Memory>()) {}
+
+HostWork::~HostWork() = default;
+
+void HostWork::abandon() {
+    static_cast<void>(memory_.release());  // NOLINT(bugprone-unused-return-value): MPI still works on it
+    for (Place& place : own_)
+        static_cast<void>(place.staging.release());  // NOLINT(bugprone-unused-return-value)
+}
+
+HostWork::Failure HostWork::failed(CallId call, int mpi_code) {
+    char text[MPI_MAX_ERROR_STRING] = {};
+    int length = 0;
+    Failure failure{MPI_ERR_OTHER, {}};
+    real::Error_class(mpi_code, &failure.mpi_class);
+    real::Error_string(mpi_code, text, &length);
+    failure.text = fmt::format("{}: {}", name(call), text);
+    return failure;
+}
+
+// MPI's rules for roots and blocks have been worked out in the operands: they are plain elements here.
+HostWork::Failure HostWork::prepare() {
+    for (int i = 0; i < own(); ++i) {
+        Place& place = own_[static_cast<std::size_t>(i)];
+        const int number = places_.first(rank_) + i;
+        place.operands = {kept_.sent(i, number, size()), kept_.received(i, number, size())};
+        for (Operand& operand : place.operands)
+            if (operand.address == nullptr)
+                operand.count = 0;
+        if (kept_.call().plain == CallId::kBcast)  // one of the two is there, and both are of one type
+            place.operands[0].count = number == kept_.call().root ? place.operands[0].count : 0;
+        const Call call{
+            .id = CallId::kAllreduce, .owner = Owner(kept_.call().comm), .operands = place.operands, .op = op_};
+        place.staging = std::make_unique<Staging>(kept_.call().id);
+        if (Failure failure = place.staging->prepare(call))
+            return failure;
+    }
+    return {};
+}
+
+HostWork::Failure HostWork::each(Failure (*step)(Staging&)) {
+    Failure first;
+    for (Place& place : own_)
+        if (Failure failure = step(*place.staging); failure && !first)
+            first = std::move(failure);
+    return first;
+}
+
+HostWork::Failure HostWork::begin_copy_in() {
+    return each([](Staging& staging) { return staging.begin_copy_in(); });
+}
+
+HostWork::Failure HostWork::begin_copy_out() {
+    return each([](Staging& staging) { return staging.begin_copy_out(true); });
+}
+
+HostWork::Failure HostWork::query(bool& done, Direction direction) {
+    done = true;
+    Failure first;
+    for (Place& place : own_) {
+        bool one = false;
+        if (Failure failure = place.staging->query(one, direction); failure && !first)
+            first = std::move(failure);
+        done &= one;
+    }
+    return first;
+}
+
+HostWork::Failure HostWork::query_in(bool& done) {
+    return query(done, Direction::kToHost);
+}
+
+HostWork::Failure HostWork::query_out(bool& done) {
+    return query(done, Direction::kToDevice);
+}
+
+int HostWork::call(MPI_Comm comm, MPI_Request* request) {
+    *request = MPI_REQUEST_NULL;
+    if (size() == 0 || kept_.call().out_count == 0)
+        return MPI_SUCCESS;
+    switch (kept_.call().plain) {
+        case CallId::kAllreduce:
+            return allreduce(comm, request);
+        case CallId::kReduce:
+            return reduce_to_root(comm, request);
+        case CallId::kReduceScatterBlock:
+            return reduce_scatter(comm, request);
+        case CallId::kBcast:
+            return bcast(comm, request);
+        case CallId::kAllgather:
+            return allgather(comm, request);
+        default:
+            return alltoall(comm, request);
+    }
+}
+
+void HostWork::make_block(MPI_Datatype of, int count) {
+    real::Type_contiguous(count, of, &memory_->block);
+    real::Type_commit(&memory_->block);
+}
+
+// The order of an operator that does not commute is that of the places: from the last one back, each before what is
+// there.
+int HostWork::fold_own(MPI_Count blocks) {
+    const Several& call = kept_.call();
+    if (own() == 0)
+        return MPI_SUCCESS;
+    memory_->reduced = Elements(call.out_type, blocks * call.out_count);
+    copy(own_.back().sent(), 0, memory_->reduced.operand(), 0, blocks * call.out_count);
+    for (auto place = own_.rbegin() + 1; place != own_.rend(); ++place)
+        for (MPI_Count block = 0; block < blocks; ++block) {
+            const MPI_Count at = block * call.out_count;
+            const int rc =
+                reduce(element(place->sent(), at), memory_->reduced.at(at), call.out_count, call.out_type, op_);
+            if (rc != MPI_SUCCESS)
+                return rc;
+        }
+    return MPI_SUCCESS;
+}
+
+// The same of what the ranks have contributed; the result is the first contribution's.
+int HostWork::fold_contributions() {
+    const Several& call = kept_.call();
+    const MPI_Count blocks = memory_->contributions.operand().count / call.out_count / memory_->contributors;
+    memory_->result = Elements(call.out_type, blocks * call.out_count);
+    const auto at = [&](int contributor, MPI_Count block) { return (contributor * blocks + block) * call.out_count; };
+    const Operand& all = memory_->contributions.operand();
+    copy(all, at(memory_->contributors - 1, 0), memory_->result.operand(), 0, blocks * call.out_count);
+    for (int contributor = memory_->contributors - 2; contributor >= 0; --contributor)
+        for (MPI_Count block = 0; block < blocks; ++block) {
+            const int rc = reduce(memory_->contributions.at(at(contributor, block)),
+                                  memory_->result.at(block * call.out_count), call.out_count, call.out_type, op_);
+            if (rc != MPI_SUCCESS)
+                return rc;
+        }
+    return MPI_SUCCESS;
+}
+
+// A rank without places has nothing to contribute, which MPI's reductions do not know: the others' contributions are
+// then collected, and reduced where they are wanted.
+int HostWork::allreduce(MPI_Comm comm, MPI_Request* request) {
+    const Several& call = kept_.call();
+    Memory& m = *memory_;
+    if (const int rc = fold_own(1); rc != MPI_SUCCESS)
+        return rc;
+    if (!places_.some_without()) {
+        m.result = Elements(call.out_type, call.out_count);
+        return real::Iallreduce(m.reduced.operand().address, m.result.operand().address, call.out_count, call.out_type,
+                                op_, comm, request);
+    }
+    make_block(call.out_type, call.out_count);
+    for (const int count : places_.counts()) {
+        m.starts.push_back(m.contributors);
+        m.counts.push_back(count > 0 ? 1 : 0);
+        m.contributors += m.counts.back();
+    }
+    m.contributions = Elements(call.out_type, MPI_Count{m.contributors} * call.out_count);
+    return real::Iallgatherv(m.reduced.operand().address, own() > 0 ? 1 : 0, m.block, m.contributions.operand().address,
+                             m.counts.data(), m.starts.data(), m.block, comm, request);
+}
+
+int HostWork::reduce_to_root(MPI_Comm comm, MPI_Request* request) {
+    const Several& call = kept_.call();
+    Memory& m = *memory_;
+    const int root = places_.rank_of(call.root);
+    if (const int rc = fold_own(1); rc != MPI_SUCCESS)
+        return rc;
+    if (!places_.some_without()) {
+        if (root == rank_)
+            m.result = Elements(call.out_type, call.out_count);
+        return real::Ireduce(m.reduced.operand().address, m.result.operand().address, call.out_count, call.out_type,
+                             op_, root, comm, request);
+    }
+    make_block(call.out_type, call.out_count);
+    for (const int count : places_.counts()) {
+        m.starts.push_back(m.contributors);
+        m.counts.push_back(count > 0 ? 1 : 0);
+        m.contributors += m.counts.back();
+    }
+    if (root == rank_)
+        m.contributions = Elements(call.out_type, MPI_Count{m.contributors} * call.out_count);
+    return real::Igatherv(m.reduced.operand().address, own() > 0 ? 1 : 0, m.block, m.contributions.operand().address,
+                          m.counts.data(), m.starts.data(), m.block, root, comm, request);
+}
+
+// Every rank gets all contributions to its places' blocks, as large in sum as what any reduction of this kind sends.
+int HostWork::reduce_scatter(MPI_Comm comm, MPI_Request* request) {
+    const Several& call = kept_.call();
+    Memory& m = *memory_;
+    if (const int rc = fold_own(size()); rc != MPI_SUCCESS)
+        return rc;
+    make_block(call.out_type, call.out_count);
+    for (int rank = 0; rank < places_.ranks(); ++rank) {
+        const bool contributes = places_.count(rank) > 0;
+        m.send_counts.push_back(own() > 0 ? places_.count(rank) : 0);
+        m.send_starts.push_back(places_.first(rank));
+        m.counts.push_back(contributes ? own() : 0);
+        m.starts.push_back(m.contributors * own());
+        m.contributors += contributes ? 1 : 0;
+    }
+    m.contributions = Elements(call.out_type, MPI_Count{m.contributors} * own() * call.out_count);
+    return real::Ialltoallv(m.reduced.operand().address, m.send_counts.data(), m.send_starts.data(), m.block,
+                            m.contributions.operand().address, m.counts.data(), m.starts.data(), m.block, comm,
+                            request);
+}
+
+// What is only moved goes as bytes, in blocks of one place each.
+int HostWork::bcast(MPI_Comm comm, MPI_Request* request) {
+    Memory& m = *memory_;
+    const int root = places_.rank_of(kept_.call().root);
+    m.received.resize(kept_.block_bytes());
+    if (root == rank_) {
+        const Operand& sent = own_[static_cast<std::size_t>(kept_.call().root - places_.first(rank_))].sent();
+        to_bytes(sent, 0, sent.count, m.received.data());
+    }
+    make_block(MPI_BYTE, static_cast<int>(datatype::size_of(kept_.call().out_type)));
+    return real::Ibcast(m.received.data(), kept_.call().out_count, m.block, root, comm, request);
+}
+
+int HostWork::allgather(MPI_Comm comm, MPI_Request* request) {
+    Memory& m = *memory_;
+    const std::size_t bytes = kept_.block_bytes();
+    m.sent.resize(bytes * static_cast<std::size_t>(own()));
+    for (std::size_t i = 0; i < own_.size(); ++i)
+        to_bytes(own_[i].sent(), 0, own_[i].sent().count, m.sent.data() + i * bytes);
+    m.received.resize(bytes * static_cast<std::size_t>(size()));
+    MPI_Datatype element = MPI_DATATYPE_NULL;
+    real::Type_contiguous(static_cast<int>(datatype::size_of(kept_.call().out_type)), MPI_BYTE, &element);
+    make_block(element, kept_.call().out_count);
+    real::Type_free(&element);
+    m.counts = places_.counts();
+    for (int rank = 0; rank < places_.ranks(); ++rank)
+        m.starts.push_back(places_.first(rank));
+    return real::Iallgatherv(m.sent.data(), own(), m.block, m.received.data(), m.counts.data(), m.starts.data(),
+                             m.block, comm, request);
+}
+
+// To each rank: of each own place, in order, the blocks for that rank's places.
+int HostWork::alltoall(MPI_Comm comm, MPI_Request* request) {
+    Memory& m = *memory_;
+    const std::size_t bytes = kept_.block_bytes();
+    m.sent.resize(bytes * static_cast<std::size_t>(own()) * static_cast<std::size_t>(size()));
+    m.received.resize(m.sent.size());
+    std::byte* to = m.sent.data();
+    for (int rank = 0; rank < places_.ranks(); ++rank) {
+        for (const Place& place : own_) {
+            const MPI_Count each = place.sent().count / size();
+            to_bytes(place.sent(), places_.first(rank) * each, places_.count(rank) * each, to);
+            to += bytes * static_cast<std::size_t>(places_.count(rank));
+        }
+        m.counts.push_back(own() * places_.count(rank));
+        m.starts.push_back(own() * places_.first(rank));
+    }
+    MPI_Datatype element = MPI_DATATYPE_NULL;
+    real::Type_contiguous(static_cast<int>(datatype::size_of(kept_.call().out_type)), MPI_BYTE, &element);
+    make_block(element, kept_.call().out_count);
+    real::Type_free(&element);
+    return real::Ialltoallv(m.sent.data(), m.counts.data(), m.starts.data(), m.block, m.received.data(),
+                            m.counts.data(), m.starts.data(), m.block, comm, request);
+}
+
+HostWork::Failure HostWork::finish_call() {
+    const Several& call = kept_.call();
+    Memory& m = *memory_;
+    if (size() == 0 || call.out_count == 0)
+        return {};
+    if (kept_.moves()) {
+        hand_out_moved();
+        return {};
+    }
+    const bool reduces_here = m.contributors > 0 && m.contributions.operand().count > 0;
+    if (reduces_here && fold_contributions() != MPI_SUCCESS)
+        return {MPI_ERR_OP, fmt::format("{}: MPI_Reduce_local failed", name(call.id))};
+    if (m.result.operand().count > 0)
+        hand_out_reduced(m.result.operand());
+    const int root = call.plain == CallId::kReduce ? call.root - places_.first(rank_) : -1;
+    if (root >= 0 && root < own() && own_[static_cast<std::size_t>(root)].received().count == 0)
+        return {MPI_ERR_BUFFER,
+                fmt::format("{}: the receive buffer of the root, place {}, is NULL", name(call.id), call.root)};
+    return {};
+}
+
+void HostWork::hand_out_reduced(const Operand& from) {
+    const Several& call = kept_.call();
+    if (datatype::averages(call.op))
+        datatype::divide(from.address, static_cast<std::size_t>(from.count),
+                         datatype::element_of(call.out_type).element, size());
+    const bool blocks = call.plain == CallId::kReduceScatterBlock;
+    for (std::size_t i = 0; i < own_.size(); ++i)
+        if (own_[i].received().count > 0)
+            copy(from, blocks ? static_cast<MPI_Count>(i) * call.out_count : 0, own_[i].received(), 0, call.out_count);
+}
+
+void HostWork::hand_out_moved() {
+    const std::size_t bytes = kept_.block_bytes();
+    const bool exchanged = kept_.call().plain == CallId::kAlltoall;
+    for (std::size_t i = 0; i < own_.size(); ++i) {
+        const Operand& to = own_[i].received();
+        if (to.count == 0)
+            continue;
+        if (!exchanged) {
+            from_bytes(memory_->received.data(), to, 0, to.count);
+            continue;
+        }
+        // From each place: its blocks for the own places lie side by side.
+        const MPI_Count each = to.count / size();
+        for (int place = 0; place < size(); ++place)
+            from_bytes(memory_->received.data() + (static_cast<std::size_t>(place) * own_.size() + i) * bytes, to,
+                       place * each, each);
+    }
+}
+
+}  // namespace swy::multi
