@@ -6,7 +6,7 @@ import re
 
 KINDS = ("buffers", "requests", "communicators", "none")
 TREATMENTS = ("routed", "matched", "enqueued", "staged", "refused", "unread")
-MARKS = ("blocking", "large", "door", "by-hand", "derives", "forms", "removed", "macro", "variadic")
+MARKS = ("blocking", "large", "door", "by-hand", "derives", "forms", "duplicates", "removed", "macro", "variadic")
 
 # Open MPI 4.1 and 5.0 have all of MPI 3.1; whatever is from elsewhere gets a door only where the MPI at hand has it.
 ALWAYS_THERE = "MPI 3.1"
@@ -85,7 +85,7 @@ class Row:
     @property
     def has_door(self):
         """A door that the generator writes."""
-        return not self.has("by-hand") and (self.has("door") or self.makes_group or self.treatment not in ("", "unread"))
+        return not self.has("by-hand") and (self.has("door") or self.makes_group or self.has("duplicates") or self.treatment not in ("", "unread"))
 
     @property
     def makes_group(self):

@@ -46,6 +46,8 @@ def door(row):
     straight = fill(f"        return {real}", [a.name for a in row.arguments], ");", 12)
     if row.makes_group:
         return group_door(row, head, straight)
+    if row.has("duplicates"):
+        return duplicate_door(row, head, straight)
     passed = [a.name for a in row.arguments]
     way_past = before(row, straight)
     name = "open" if way_past or found(row) else "routed"
@@ -100,6 +102,17 @@ def group_door(row, head, straight):
     const int code =
 {straight.replace("return ", "", 1)}
     return gate::closed() || code != MPI_SUCCESS ? code : route::has_made({parent}, *{row.made().name});
+}}
+SWY_PAIR({row.name})
+"""
+
+
+def duplicate_door(row, head, straight):
+    """The router hears that MPI begins to duplicate a communicator without blocking."""
+    return f"""{head}
+    if (!gate::closed())
+        route::duplicates({row.owner().name});
+{straight.replace("        ", "    ", 1)}
 }}
 SWY_PAIR({row.name})
 """

@@ -56,6 +56,7 @@ struct State {
     std::shared_ptr<carrier::nccl::Communicator> nccl;
     // Of the calls that do not block; made by all ranks together when there is a first NCCL communicator, and kept.
     std::shared_ptr<Order> order;
+    bool duplicated = false;  // by MPI_Comm_idup, which may not be through: no order is made any more
     // Of the extension's calls on several buffers of a process; null before the first.
     std::shared_ptr<Places> places;
     int ordinal = -1;

@@ -151,6 +151,13 @@ int make_eagerly(MPI_Comm comm) {
     return none ? MPI_SUCCESS : make_at_once(*state);
 }
 
+void duplicates(MPI_Comm comm) {
+    if (!job_agrees || comm == MPI_COMM_NULL)
+        return;
+    if (comm::State* state = comm::of(comm); state != nullptr)
+        state->duplicated = true;
+}
+
 int has_made(MPI_Comm parent, MPI_Comm made) {
     if (inside() || !job_agrees)
         return MPI_SUCCESS;

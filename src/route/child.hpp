@@ -11,6 +11,10 @@ namespace swy::route {
 // `parent` MPI_COMM_NULL by the members of `made` alone. MPI_SUCCESS: the communicator is there whatever NCCL does.
 int has_made(MPI_Comm parent, MPI_Comm made);
 
+// Every rank of `comm` begins a duplicate of it that it does not wait for. Until that is there Open MPI may make no
+// other communicator of the same ranks: 4.1.4 mixes up the messages of the two and hangs.
+void duplicates(MPI_Comm comm);
+
 // With SWITCHYARD_EAGER, by all ranks of an intracommunicator. Waits for NCCL. MPI's code.
 int make_eagerly(MPI_Comm comm);
 

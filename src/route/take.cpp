@@ -132,9 +132,9 @@ int failed(const Call& call, const comm::State& comm, const std::string& why) {
                                     length > 0 ? comm_name.data() : "a communicator without name", comm.size, why));
 }
 
-// With trust there are no calls that would need an order.
+// With trust there are no calls that would need an order. Where none may be made, calls that do not block are staged.
 int make_order(const Call& call, comm::State& comm) {
-    return comm.order != nullptr || trusts(call.id) ? MPI_SUCCESS : comm::Order::make(comm);
+    return comm.order != nullptr || comm.duplicated || trusts(call.id) ? MPI_SUCCESS : comm::Order::make(comm);
 }
 
 int set_up(const Call& call, const Verdict& verdict, comm::State& comm,

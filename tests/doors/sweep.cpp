@@ -268,6 +268,8 @@ void check_completeness() {
     std::set<std::string_view> tested(std::begin(kUnread), std::end(kUnread));
     // Their messages have many calls each: tests/mpi/p2p/partitioned makes them.
     tested.insert({"MPI_Psend_init", "MPI_Precv_init"});
+    // Arrays of buffers: tests/mpi/multi/messages.
+    tested.insert({"MPIX_Send_multi", "MPIX_Recv_multi", "MPIX_Isend_multi", "MPIX_Irecv_multi"});
     static std::vector<Case> all;
     for (const char* group : {"send_receive", "collective", "neighborhood", "pack", "file"})
         for (const Case& test : cases_of(group))

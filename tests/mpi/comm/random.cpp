@@ -1,6 +1,7 @@
-// Communicators made, used and freed at random: split and duplicated by their ranks, or formed by the members alone
-// (MPI_Comm_create_group). Ranks come at different times, and one that is the only member of two neighbouring steps has
-// them in either order. Who is in each, in which order, and what its operations give is arithmetic.
+// Communicators made, used and freed at random: split, duplicated (also while the parent is in use) and joined to
+// intercommunicators by their ranks, or formed by the members alone (MPI_Comm_create_group). Ranks come at different
+// times, and one that is the only member of two neighbouring steps has them in either order. Who is in each, in which
+// order, and what its operations give is arithmetic.
 // clang-format off
 // launch: -n 4 --gpus 4 -- 120
 // launch: -n 5 --gpus 5 -x VGPU_JITTER=5 -x SWITCHYARD_COMM_CACHE=2 -- 90
@@ -37,7 +38,7 @@ struct Known {
 
 // One step, which its members make together.
 struct Step {
-    enum class Kind { kSplit, kDuplicate, kForm, kUse, kSum, kBegin, kFree } kind;
+    enum class Kind { kSplit, kDuplicate, kForm, kBridge, kUse, kSum, kBegin, kFree } kind;
     int on = 0;                     // a communicator's number
     int first_made = 0;             // number of the first one that is made
     std::vector<int> members;       // who makes the step
@@ -56,7 +57,7 @@ class Course {
 
     Step next() {
         const bool full = alive_.size() >= kMost;
-        switch (full ? 6 : random_() % 8) {
+        switch (full ? 6 : random_() % 9) {
             case 0:
             case 1:
                 return split();
@@ -68,6 +69,8 @@ class Course {
                 return step(Step::Kind::kSum, any());
             case 5:
                 return begin();
+            case 7:
+                return step(Step::Kind::kBridge, any());
             case 6:
                 if (alive_.size() > 1)
                     return free_one();
@@ -182,8 +185,9 @@ class Rank {
             case Step::Kind::kSplit:
                 return split(step);
             case Step::Kind::kDuplicate:
-                MPI_Comm_dup(all_[step.on], &all_[step.first_made]);
-                return check(step.first_made);
+                return duplicate(step);
+            case Step::Kind::kBridge:
+                return bridge(all_[step.on]);
             case Step::Kind::kForm:
                 return form(step);
             case Step::Kind::kUse:
@@ -217,6 +221,40 @@ class Rank {
             return;
         all_[step.first_made + color] = made;
         check(step.first_made + color);
+    }
+
+    // Every other one without blocking, while the parent is in use.
+    void duplicate(const Step& step) {
+        MPI_Comm& made = all_[step.first_made];
+        if (step.first_made % 2 == 0) {
+            MPI_Comm_dup(all_[step.on], &made);
+        } else {
+            MPI_Request request = MPI_REQUEST_NULL;
+            MPI_Comm_idup(all_[step.on], &made, &request);
+            failures += comm_test::Use(all_[step.on], "while it is duplicated").just_sum();
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+        check(step.first_made);
+    }
+
+    // Ranks of even and odd number in the parent: an intercommunicator between them, and what is merged of it.
+    static void bridge(MPI_Comm parent) {
+        int here = 0, count = 0;
+        MPI_Comm_rank(parent, &here);
+        MPI_Comm_size(parent, &count);
+        if (count < 2)
+            return;
+        const bool even = here % 2 == 0;
+        MPI_Comm side = MPI_COMM_NULL, between = MPI_COMM_NULL, merged = MPI_COMM_NULL;
+        MPI_Comm_split(parent, even ? 0 : 1, here, &side);
+        MPI_Intercomm_create(side, 0, parent, even ? 1 : 0, 9, &between);
+        failures += comm_test::Use(between, "between two sides").all(even);
+        MPI_Intercomm_merge(between, even ? 1 : 0, &merged);
+        MPI_Comm_free(&between);
+        failures += comm_test::Use(merged, "two sides merged").just_sum();
+        failures += comm_test::Use(side, "a side").just_sum();
+        MPI_Comm_free(&merged);
+        MPI_Comm_free(&side);
     }
 
     void form(const Step& step) {
