@@ -7,6 +7,7 @@ libswy_la_SOURCES += \
     src/stream/communicator.hpp \
     src/stream/enqueue.hpp \
     src/stream/message.cpp \
+    src/stream/message.hpp \
     src/stream/object.cpp \
     src/stream/object.hpp \
     src/stream/words.cpp \

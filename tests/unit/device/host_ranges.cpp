@@ -24,7 +24,7 @@ __attribute__((noinline)) bool surely(const void* address) {
 
 class HostRanges : public ::testing::Test {
   protected:
-    static void SetUpTestSuite() {
+    void SetUp() override {
         find_host_ranges();
         if (host_ranges.heap_begin.load() == UINTPTR_MAX || host_ranges.stack_end.load() == 0)
             GTEST_SKIP() << "the system does not tell";
