@@ -32,7 +32,7 @@ struct Remembered {
     State* state;
     std::uint64_t generation;
 };
-thread_local Remembered remembered{};
+constinit thread_local Remembered remembered __attribute__((tls_model("initial-exec"))) = {};  // as route::depth
 
 void forget(State* state) {
     generation.fetch_add(1, std::memory_order_acq_rel);

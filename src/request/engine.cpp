@@ -94,7 +94,7 @@ bool step_operations(State& s) {
 // still come to a watched receive, whose sender waits for an answer: that is an error of the program's, and has time.
 bool nothing_to_do() {
     constexpr unsigned kSeldom = 256;
-    static constinit thread_local unsigned turns = 0;
+    static constinit thread_local unsigned turns __attribute__((tls_model("initial-exec"))) = 0;
     if (alive.load(std::memory_order_relaxed) != 0)
         return false;
     return known_requests.load(std::memory_order_relaxed) == 0 || ++turns % kSeldom != 0;
