@@ -72,6 +72,13 @@ void find_host_ranges() {
     find_heap();
     if (&__libc_stack_end != nullptr)
         host_ranges.stack_end.store(reinterpret_cast<std::uintptr_t>(__libc_stack_end), std::memory_order_relaxed);
+    // More heap than that is asked about.
+    constexpr std::uintptr_t kMostHeap = std::uintptr_t{1} << 40;
+    const std::uintptr_t heap = host_ranges.heap_begin.load(std::memory_order_relaxed);
+    const std::uintptr_t low_end = host_ranges.static_begin.load(std::memory_order_relaxed) +
+                                   host_ranges.static_bytes.load(std::memory_order_relaxed);
+    host_ranges.low_end.store(heap == UINTPTR_MAX ? low_end : std::max(low_end, heap + kMostHeap),
+                              std::memory_order_relaxed);
 }
 
 }  // namespace swy::device

@@ -11,6 +11,7 @@ namespace swy::device {
 
 // Found by find_host_ranges(); until then nothing lies in them. Each may be empty where the system does not tell.
 struct HostRanges {
+    std::atomic<std::uintptr_t> low_end{0};  // static data and heap are below, what is mapped is not: one comparison
     std::atomic<std::uintptr_t> static_begin{0}, static_bytes{0};
     std::atomic<std::uintptr_t> heap_begin{UINTPTR_MAX};  // to the program break, which moves
     std::atomic<std::uintptr_t> stack_end{0};             // from the stack pointer
@@ -28,9 +29,12 @@ inline constexpr std::uintptr_t kMainStack = std::uintptr_t{8} << 20;
 inline bool surely_host(const void* pointer) {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-    const std::uintptr_t above = host_ranges.stack_end.load(std::memory_order_relaxed) - frame;
-    if (address - frame < above && above < kMainStack)
-        return true;
+    if (address >= frame) {
+        const std::uintptr_t end = host_ranges.stack_end.load(std::memory_order_relaxed);
+        return address < end && end - frame < kMainStack;
+    }
+    if (address >= host_ranges.low_end.load(std::memory_order_relaxed))
+        return false;
     if (address - host_ranges.static_begin.load(std::memory_order_relaxed) <
         host_ranges.static_bytes.load(std::memory_order_relaxed))
         return true;
