@@ -290,10 +290,7 @@ int begin_agreed(const Call& call, comm::State& comm, Presence presence) {
 
 std::string run_in_turn(const Call& call, comm::State& comm, const Fingerprint& print, nccl::Work work) {
     auto flight = std::make_unique<nccl::Flight>(std::move(work), comm.nccl);
-    if (!flight->ready()) {
-        comm.nccl->abort();
-        return "no CUDA stream for NCCL";
-    }
+    flight->ready();  // where it is not, it fails in its turn, which the others wait for
     auto operation = std::make_shared<Collective>(call, comm, 0);
     {
         const request::Hold hold;

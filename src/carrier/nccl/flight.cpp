@@ -19,8 +19,12 @@ Flight::~Flight() {
 
 // On a stream of its own: NCCL keeps the order of launches across streams, and each has an event to ask for its end.
 bool Flight::ready() {
-    return device::Lane::acquire(communicator_->context(), lane_) == 0 &&
-           lane_.wait_for_program(static_cast<device::Sync>(settings::values().sync)) == 0;
+    device::Result result = device::Lane::acquire(communicator_->context(), lane_);
+    if (result == 0)
+        result = lane_.wait_for_program(static_cast<device::Sync>(settings::values().sync));
+    if (result != 0)
+        failure_ = "no CUDA stream for NCCL: " + device::describe(result);
+    return result == 0;
 }
 
 void Flight::launch() {
@@ -32,6 +36,8 @@ void Flight::begin() {
     const auto lock = communicator_->hold_handle();
     if (!communicator_->usable())
         return end(communicator_->why_unusable());
+    if (!failure_.empty())
+        return end(failure_);
     const device::ContextScope scope(communicator_->context());
     state_ = State::kLaunching;
     launch_next();

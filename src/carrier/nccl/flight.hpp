@@ -21,6 +21,7 @@ class Flight {
     Flight& operator=(const Flight&) = delete;
 
     // When the program makes its call: what it has queued on its streams comes first. False when a resource is lacking.
+    // Others that have agreed to launch it wait for this one's part all the same: launch() then has it fail.
     bool ready();
     void launch();
     bool step();  // after launch(). True when something moved.
