@@ -139,7 +139,7 @@ int Places::make(State& state, Making& making) {
     std::string problem;
     std::shared_ptr<nccl::Several> made;
     if (proposal.drawn != 0)
-        made = nccl::Several::begin(making.group, making.first, making.contexts, proposal.unique, problem);
+        made = nccl::Several::begin(making.group, making.first, making.contexts, proposal.unique, 0, problem);
     bool waits = made != nullptr;
     while (waits) {
         const auto now = made->step_make(problem);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@
 namespace swy::multi {
 namespace {
 
-// All buffers as one element of a datatype of their addresses, or the only one as it is.
+// All buffers as one element of a datatype of their addresses, or the only one as it is; and each by itself.
 class Together {
   public:
     explicit Together(const Message& message) {
@@ -23,6 +24,8 @@ class Together {
             return;
         }
         operand_ = {.address = MPI_BOTTOM, .count = 1, .type = MPI_BYTE};
+        for (int i = 0; i < message.number; ++i)
+            each_.push_back({.address = message.buffers[i], .count = message.count, .type = message.type});
         if (message.number == 0) {
             operand_.count = 0;
             return;
@@ -52,8 +55,11 @@ class Together {
         return with;
     }
 
+    std::span<const Operand> each() const { return each_; }
+
   private:
     Operand operand_;
+    std::vector<Operand> each_;
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
     int code_ = MPI_SUCCESS;
 };
@@ -89,7 +95,8 @@ int send(const Message& message) {
     if (together.code() != MPI_SUCCESS)
         return together.code();
     const Operand operands[] = {together.operand(Access::kIn)};
-    const Matching matching{.dest = message.peer, .send_tag = message.tag, .request = message.request};
+    const Matching matching{
+        .dest = message.peer, .send_tag = message.tag, .request = message.request, .buffers = together.each()};
     const Call call{.id = message.id,
                     .owner = Owner(message.comm),
                     .operands = operands,
@@ -114,8 +121,11 @@ int receive(const Message& message) {
     MPI_Status own;
     MPI_Status* const seen = message.request == nullptr ? p2p::to_see(message.status, own) : MPI_STATUS_IGNORE;
     const Operand operands[] = {together.operand(Access::kOut)};
-    const Matching matching{
-        .source = message.peer, .receive_tag = message.tag, .status = seen, .request = message.request};
+    const Matching matching{.source = message.peer,
+                            .receive_tag = message.tag,
+                            .status = seen,
+                            .request = message.request,
+                            .buffers = together.each()};
     const Call call{.id = message.id,
                     .owner = Owner(message.comm),
                     .operands = operands,

@@ -42,7 +42,7 @@ Call part_of(const Call& call, const Operand& operand, CallId as) {
 
 Payload payload(const Call& call, const Operand& operand, CallId as) {
     const Call part = part_of(call, operand, as);
-    return payload_of(part, operand);
+    return payload_of(part, operand, call.matching != nullptr ? call.matching->buffers : std::span<const Operand>());
 }
 
 // Steps a transfer to its end, with MPI's progress.

@@ -35,6 +35,8 @@ struct Control {
     std::uint64_t bytes = 0;  // how many the receiver takes; of kRelease: how many of `unique` count
     std::uint64_t lane = 0;
     std::uint64_t offered = 0;  // a lane offered with this clear to send: its id
+    std::uint64_t parts = 1;    // of kClear: in how many runs the receiver's data is,
+    std::uint64_t part = 0;     // and the bytes of each
     std::array<std::byte, 128> unique{};
 };
 

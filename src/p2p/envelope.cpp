@@ -18,7 +18,7 @@ std::uint64_t mix(std::uint64_t value) {  // the finaliser of SplitMix64
 constexpr std::size_t kFieldsAt = kNamingBytes + sizeof(Secret);
 constexpr std::size_t kChecksAt = kEnvelopeBytes - 2 * sizeof(std::uint64_t);
 
-enum Flag : std::uint8_t { kContiguous = 1, kNccl = 2, kSharesGpu = 4, kAllFlags = 7 };
+enum Flag : std::uint8_t { kContiguous = 1, kNccl = 2, kSharesGpu = 4, kSeveral = 8, kAllFlags = 15 };
 
 class Writer {
   public:
@@ -76,7 +76,7 @@ EnvelopeBytes write(const Envelope& envelope, const Secret& secret) {
     to.put(envelope.bytes);
     to.put(envelope.sender);
     to.put(static_cast<std::uint8_t>((envelope.contiguous ? kContiguous : 0) | (envelope.nccl ? kNccl : 0) |
-                                     (envelope.shares_gpu ? kSharesGpu : 0)));
+                                     (envelope.shares_gpu ? kSharesGpu : 0) | (envelope.several ? kSeveral : 0)));
     to.put(envelope.gpu);
     to.put(envelope.host);
     to.put(envelope.lane);
@@ -104,6 +104,7 @@ std::optional<Envelope> read(std::span<const std::byte> bytes, const Secret& sec
     envelope.contiguous = (flags & kContiguous) != 0;
     envelope.nccl = (flags & kNccl) != 0;
     envelope.shares_gpu = (flags & kSharesGpu) != 0;
+    envelope.several = (flags & kSeveral) != 0;
     envelope.gpu = from.get<std::array<std::uint8_t, 16>>();
     envelope.host = from.get<std::uint64_t>();
     envelope.lane = from.get<std::uint64_t>();

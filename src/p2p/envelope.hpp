@@ -24,10 +24,13 @@ struct Envelope {
     bool contiguous = false;             // the sender's data is one run of device memory
     bool nccl = false;                   // the sender can use NCCL for it
     bool shares_gpu = false;             // and takes a second rank on its GPU (NCCL_MULTI_RANK_GPU_ENABLE)
-    std::array<std::uint8_t, 16> gpu{};  // UUID of the sender's device
+    bool several = false;                // it is several such runs, of one size, and `contiguous` is not set
+    std::array<std::uint8_t, 16> gpu{};  // UUID of the sender's device; a name of all of them (devices.hpp)
     std::uint64_t host = 0;              // hash that tells hosts apart as NCCL does
-    std::uint64_t lane = 0;    // how many lanes to this receiver have failed at the sender: it says so in as many words
-    std::uint64_t parent = 0;  // id of the communicator's own NCCL communicator there, 0: none; the Reason without nccl
+    std::uint64_t lane = 0;  // how many lanes to this receiver have failed at the sender: it says so in as many words
+    // Id of the communicator's own NCCL communicator there, 0: none; the Reason without nccl; else how many runs of
+    // `several`.
+    std::uint64_t parent = 0;
     bool operator==(const Envelope&) const = default;
 };
 

@@ -14,14 +14,25 @@ namespace nccl = carrier::nccl;
 
 namespace {
 
-// Ranks of a lane's NCCL communicator.
-constexpr int kSender = 0, kReceiver = 1;
-
 // A connected peer takes about 12 MiB a channel, and every channel a multiprocessor while a transfer runs: operations
 // of many lanes must fit side by side on a GPU, for none may wait for another's end.
 constexpr int kChannels = 4;
 
 constexpr const char* kAbandoned = "the transfer was abandoned";
+
+std::vector<int> ordinals_of(std::span<const device::Location> devices) {
+    std::vector<int> all;
+    for (const device::Location& where : devices)
+        all.push_back(where.ordinal);
+    return all;
+}
+
+std::vector<device::Context> contexts_of(std::span<const device::Location> devices) {
+    std::vector<device::Context> all;
+    for (const device::Location& where : devices)
+        all.push_back(where.context);
+    return all;
+}
 
 }  // namespace
 
@@ -45,8 +56,8 @@ void Interest::keep(bool wanted) {
 // One side of a payload on a lane. Whichever is stepped moves the lane on.
 class LaneTransfer final : public Transfer {
   public:
-    LaneTransfer(std::shared_ptr<Half> half, void* data, std::size_t bytes, bool told)
-        : data(data), bytes(bytes), told(told), half_(std::move(half)) {}
+    LaneTransfer(std::shared_ptr<Half> half, std::vector<nccl::Piece> what, bool told)
+        : pieces(std::move(what)), told(told), half_(std::move(half)) {}
     ~LaneTransfer() override { LaneTransfer::give_up(kAbandoned); }
 
     bool step() override { return half_->step(); }
@@ -56,21 +67,22 @@ class LaneTransfer final : public Transfer {
     }
     void finish(const std::string& failure) { end(failure); }
 
-    void* const data;
-    const std::size_t bytes;
+    std::vector<nccl::Piece> pieces;
     const bool told;
 
   private:
     const std::shared_ptr<Half> half_;
 };
 
-Half::Half(std::uint64_t id, Role role, int peer, const Gpu& gpu, const device::Location& where)
+Half::Half(std::uint64_t id, Role role, int peer, const Gpu& gpu, std::span<const device::Location> devices,
+           std::size_t others)
     : id(id),
       role(role),
       peer(peer),
       gpu(gpu),
-      ordinal(where.ordinal),
-      context_(where.context),
+      ordinals(ordinals_of(devices)),
+      others(others),
+      contexts_(contexts_of(devices)),
       deadline_(settings::values().timeout) {
     enter(State::kOffered);
 }
@@ -82,25 +94,26 @@ void Half::enter(State state) {
 }
 
 bool Half::alive() const {
-    return communicator_ == nullptr || (communicator_->usable() && communicator_->lane().alive());
+    return communicators_ == nullptr || communicators_->usable();
 }
 
 void Half::begin(const nccl::UniqueId& unique) {
     std::string problem;
-    const int rank = role == Role::kSender ? kSender : kReceiver;
+    const std::size_t first = role == Role::kSender ? 0 : others;
     // Looked up by its members in no cache, so they need no names.
-    communicator_ =
-        nccl::Communicator::begin(nccl::Group(2), rank, std::span(&unique, 1), context_, kChannels, problem);
-    if (communicator_ == nullptr)
+    communicators_ = nccl::Several::begin(nccl::Group(contexts_.size() + others), static_cast<int>(first), contexts_,
+                                          unique, kChannels, problem);
+    if (communicators_ == nullptr)
         break_off(problem);
     else
         enter(State::kMaking);
-    comm::note_device(ordinal);
+    for (const int ordinal : ordinals)
+        comm::note_device(ordinal);
 }
 
 bool Half::make() {
     std::string problem;
-    switch (communicator_->step_make(problem)) {
+    switch (communicators_->step_make(problem)) {
         case nccl::Communicator::Making::kUnderWay:
             if (!deadline_.passed())
                 return false;
@@ -125,13 +138,27 @@ bool Half::step() {
         case State::kReady:
             return run();
         case State::kEnding:
-            if (!communicator_->step_end())
+            if (!communicators_->step_end())
                 return false;
             enter(State::kGone);
             return true;
         default:
             return false;
     }
+}
+
+int Half::rank_there(std::size_t device) const {
+    return static_cast<int>(role == Role::kSender ? ordinals.size() + device : device);
+}
+
+// Those pairs of devices meet that meet in a message of which each end's runs are equal shares.
+std::vector<nccl::Piece> Half::greetings() const {
+    std::vector<nccl::Piece> pieces;
+    const std::size_t own = ordinals.size();
+    each_stretch(own * others, others, own, [&](std::size_t mine, std::size_t theirs, std::size_t, std::size_t) {
+        pieces.push_back({.member = mine, .peer = rank_there(theirs)});
+    });
+    return pieces;
 }
 
 void Half::launch(bool told) {
@@ -145,7 +172,6 @@ void Half::launch(bool told) {
 // hold up what other streams have behind it.
 bool Half::run() {
     using Kind = nccl::PointToPoint::Kind;
-    const int other = role == Role::kSender ? kReceiver : kSender;
     const bool greeting = state_ == State::kGreeting;
     LaneTransfer* const transfer = greeting || queue_.empty() ? nullptr : queue_.front();
     bool moved = false;
@@ -153,8 +179,8 @@ bool Half::run() {
         if ((!greeting && transfer == nullptr) || !may_launch())
             return false;
         const Kind kind = greeting ? Kind::kGreeting : role == Role::kSender ? Kind::kSend : Kind::kReceive;
-        operation_ = std::make_unique<nccl::PointToPoint>(communicator_, kind, greeting ? nullptr : transfer->data,
-                                                          greeting ? 0 : transfer->bytes, other);
+        operation_ = std::make_unique<nccl::PointToPoint>(communicators_->members(), kind,
+                                                          greeting ? greetings() : std::move(transfer->pieces));
         launch(!greeting && transfer->told);
         moved = true;
     }
@@ -178,8 +204,14 @@ bool Half::run() {
     return true;
 }
 
-std::unique_ptr<Transfer> Half::add(void* data, std::size_t bytes, bool told) {
-    auto transfer = std::make_unique<LaneTransfer>(shared_from_this(), data, bytes, told);
+std::unique_ptr<Transfer> Half::add(const Payload& payload, std::size_t bytes, std::size_t part, bool told) {
+    std::vector<nccl::Piece> pieces;
+    const std::size_t own = payload.part_bytes();
+    each_stretch(bytes, own, part, [&](std::size_t mine, std::size_t theirs, std::size_t at, std::size_t length) {
+        pieces.push_back(
+            {.member = mine, .peer = rank_there(theirs), .data = payload.part(mine) + at % own, .bytes = length});
+    });
+    auto transfer = std::make_unique<LaneTransfer>(shared_from_this(), std::move(pieces), told);
     asked_to_close = false;
     queue_.push_back(transfer.get());
     step();
@@ -193,7 +225,7 @@ void Half::close() {
 }
 
 void Half::begin_end() {
-    enter(communicator_->start_end() ? State::kEnding : State::kGone);
+    enter(communicators_->start_end() ? State::kEnding : State::kGone);
 }
 
 void Half::decline() {
@@ -204,14 +236,14 @@ void Half::break_off(const std::string& why, bool tell_peer) {
     const auto self = shared_from_this();
     if (state_ == State::kGone)
         return;
-    if (state_ == State::kEnding && communicator_->usable()) {
+    if (state_ == State::kEnding && !communicators_->gone()) {
         // It has served its purpose; how it ends concerns nobody.
-        communicator_->abort();
+        communicators_->abort();
         enter(State::kGone);
         return;
     }
-    if (communicator_ != nullptr)
-        communicator_->abort();
+    if (communicators_ != nullptr)
+        communicators_->abort();
     operation_.reset();
     enter(State::kGone);
     broken_ = true;
@@ -223,12 +255,12 @@ void Half::break_off(const std::string& why, bool tell_peer) {
 }
 
 void Half::stop() {
-    if (state_ == State::kReady && queue_.empty() && communicator_->start_end())
-        nccl::Communicator::finish_ending(communicator_);
+    if (state_ == State::kReady && queue_.empty() && communicators_->start_end())
+        nccl::Several::finish_ending(communicators_);
     else if (state_ == State::kEnding)
-        nccl::Communicator::finish_ending(communicator_);
-    else if (communicator_ != nullptr)
-        communicator_->abort();
+        nccl::Several::finish_ending(communicators_);
+    else if (communicators_ != nullptr)
+        communicators_->abort();
     for (LaneTransfer* transfer : std::exchange(queue_, {}))
         transfer->finish("MPI was finalized");
     enter(State::kGone);

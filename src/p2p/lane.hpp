@@ -1,5 +1,7 @@
 // One process's half of a lane: the NCCL communicator of two ranks from its offer to its end, and the transfers on it
-// in their turn. lane_cache.cpp keeps the halves and hears for them; all under the engine's lock.
+// in their turn. Each end has one device, or several where the messages have several buffers: NCCL's ranks are those of
+// the sender, then those of the receiver. lane_cache.cpp keeps the halves and hears for them; all under the engine's
+// lock.
 #pragma once
 
 #include <array>
@@ -7,12 +9,16 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "carrier/nccl/communicator.hpp"
 #include "carrier/nccl/point_to_point.hpp"
+#include "carrier/nccl/several.hpp"
 #include "device/device.hpp"
 #include "p2p/control.hpp"
+#include "p2p/payload.hpp"
 #include "p2p/transfer.hpp"
 #include "request/wait.hpp"
 
@@ -20,13 +26,13 @@ namespace swy::p2p::lanes {
 
 // What Word::kLane is about, in Control::flag.
 enum class LaneWord : std::uint8_t {
-    kAccepted,     // sender: it has room for the lane that was offered
+    kAccepted,     // sender: it has room for the lane that was offered; its devices are in `unique`
     kDeclined,     // sender: it has none
     kBegin,        // receiver: NCCL's unique id is in `unique`
     kLaunched,     // either: it has launched the next operation on the lane, or on the NCCL communicator of that id
     kClosing,      // receiver: it ends the lane; no transfer will follow
     kPleaseClose,  // sender: it needs the room
-    kBroken,       // either: its half has failed
+    kBroken,       // either: its half has failed, or NCCL cannot serve the devices of both
 };
 void tell(int rank, LaneWord word, std::uint64_t lane, const carrier::nccl::UniqueId* unique = nullptr);
 
@@ -67,14 +73,17 @@ class Half : public std::enable_shared_from_this<Half> {
     };
     enum class Role : std::uint8_t { kReceiver, kSender };
 
-    // `gpu` is the sender's.
-    Half(std::uint64_t id, Role role, int peer, const Gpu& gpu, const device::Location& where);
+    // `gpu` is the name of the sender's devices; there are `others` devices at the other end.
+    Half(std::uint64_t id, Role role, int peer, const Gpu& gpu, std::span<const device::Location> devices,
+         std::size_t others);
 
     const std::uint64_t id;
     const Role role;
     const int peer;  // in MPI_COMM_WORLD
     const Gpu gpu;
-    const int ordinal;            // of this end's device
+    const std::vector<int> ordinals;  // of this end's devices
+    const std::size_t others;
+    bool may_share_gpus = true;   // with the other end, which has said nothing of its devices yet
     std::uint64_t last_used = 0;  // in transfers of this process
     bool asked_to_close = false;
 
@@ -90,8 +99,9 @@ class Half : public std::enable_shared_from_this<Half> {
     bool step();
     void peer_launched() { ++launched_there_; }
 
-    // The next transfer. `told`: the other end knows that it is launched at once.
-    std::unique_ptr<Transfer> add(void* data, std::size_t bytes, bool told);
+    // The next transfer, of `bytes` between the payload and runs of `part` bytes at the other end. `told`: that end
+    // knows that it is launched at once.
+    std::unique_ptr<Transfer> add(const Payload& payload, std::size_t bytes, std::size_t part, bool told);
     bool launches_at_once() const { return idle() && launches_first(peer); }
 
     void close();    // ends when what is under way is done
@@ -106,14 +116,16 @@ class Half : public std::enable_shared_from_this<Half> {
     bool make();
     bool run();
     bool may_launch() const { return launches_first(peer) || launched_there_ > launched_here_; }
+    std::vector<carrier::nccl::Piece> greetings() const;
+    int rank_there(std::size_t device) const;
     void launch(bool told);
     void begin_end();
 
-    const device::Context context_;
+    const std::vector<device::Context> contexts_;
     State state_ = State::kOffered;
     Interest interest_;
     request::Deadline deadline_;
-    std::shared_ptr<carrier::nccl::Communicator> communicator_;
+    std::shared_ptr<carrier::nccl::Several> communicators_;
     std::unique_ptr<carrier::nccl::PointToPoint> operation_;  // one at a time: see run()
     std::deque<LaneTransfer*> queue_;
     std::uint64_t launched_here_ = 0, launched_there_ = 0;

@@ -26,16 +26,22 @@ constexpr const char* kReset = "the device was reset";
 struct Pair {  // directed, of devices
     int from;
     Gpu gpu;
-    int ordinal;
+    std::vector<int> ordinals;
     bool operator<(const Pair& other) const {
-        return std::tie(from, gpu, ordinal) < std::tie(other.from, other.gpu, other.ordinal);
+        return std::tie(from, gpu, ordinals) < std::tie(other.from, other.gpu, other.ordinals);
     }
 };
+Pair pair_of(int from, const Gpu& gpu, Devices devices) {
+    Pair pair{from, gpu, {}};
+    for (const device::Location& where : devices)
+        pair.ordinals.push_back(where.ordinal);
+    return pair;
+}
 
 struct Earned {
     std::size_t bytes = 0;
     int pause = 0, next_pause = kFirstPause;  // in messages
-    bool failed = false;
+    Reason obstacle = Reason::kNone;
 };
 
 struct Cache {
@@ -57,7 +63,7 @@ std::size_t bound() {
 }
 
 Earned& earned_by(const Half& half) {
-    return cache().pairs[{half.peer, half.gpu, half.ordinal}];
+    return cache().pairs[{half.peer, half.gpu, half.ordinals}];
 }
 
 // Keeps account of what broke, and forgets it.
@@ -68,7 +74,7 @@ void sweep() {
         if (half->role == Half::Role::kSender)
             cache().lost[half->peer] += half->told() ? 1 : 0;
         else if (!half->was_ready())
-            earned_by(*half).failed = true;
+            earned_by(*half).obstacle = Reason::kNcclFailed;
     }
     std::erase_if(cache().halves, [](const auto& half) { return half->state() == Half::State::kGone; });
 }
@@ -116,7 +122,13 @@ bool may_have_lane(const Earned& earned) {
     return false;
 }
 
-void accepted(Half& half) {
+void accepted(Half& half, const nccl::UniqueId& devices_there) {
+    if (!half.may_share_gpus && overlap(list_of(half.ordinals), devices_there)) {
+        earned_by(half).obstacle = Reason::kDuplicateGpu;
+        tell(half.peer, LaneWord::kBroken, half.id);
+        half.decline();
+        return;
+    }
     nccl::UniqueId unique;
     if (const std::string problem = nccl::Communicator::draw(unique); !problem.empty()) {
         half.break_off(problem);
@@ -149,12 +161,12 @@ std::shared_ptr<Half> find_half(std::uint64_t id) {
     return it == halves.end() ? nullptr : *it;
 }
 
-std::shared_ptr<Half> ready_half(int from, const Gpu& gpu, const device::Location& where, std::uint64_t lost) {
+std::shared_ptr<Half> ready_half(int from, const Gpu& gpu, Devices devices, std::uint64_t lost) {
     if (cache().heard[from] < lost)
         return nullptr;
     for (const auto& half : cache().halves) {
-        if (half->role != Half::Role::kReceiver || half->peer != from || half->ordinal != where.ordinal ||
-            half->gpu != gpu || half->state() != Half::State::kReady)
+        if (half->role != Half::Role::kReceiver || half->peer != from || half->gpu != gpu ||
+            half->state() != Half::State::kReady || !same(half->ordinals, devices))
             continue;
         if (half->alive()) {
             half->last_used = cache().clock;
@@ -166,41 +178,44 @@ std::shared_ptr<Half> ready_half(int from, const Gpu& gpu, const device::Locatio
     return nullptr;
 }
 
-void count_bytes(int from, const Gpu& gpu, const device::Location& where, std::size_t bytes) {
-    Earned& earned = cache().pairs[{from, gpu, where.ordinal}];
+void count_bytes(int from, const Gpu& gpu, Devices devices, std::size_t bytes) {
+    Earned& earned = cache().pairs[pair_of(from, gpu, devices)];
     earned.bytes += bytes;
     earned.pause -= earned.pause > 0 ? 1 : 0;
 }
 
-std::uint64_t offer(int from, const Gpu& gpu, const device::Location& where, bool& failed) {
-    Earned& earned = cache().pairs[{from, gpu, where.ordinal}];
-    failed = earned.failed;
-    if (failed || bound() == 0 || earned.pause > 0 || !may_have_lane(earned))
+std::uint64_t offer(int from, const Gpu& gpu, Devices devices, std::size_t others, bool may_share_gpus,
+                    Reason& obstacle) {
+    Earned& earned = cache().pairs[pair_of(from, gpu, devices)];
+    obstacle = earned.obstacle;
+    if (obstacle != Reason::kNone || bound() == 0 || earned.pause > 0 || !may_have_lane(earned))
         return 0;
     sweep();
     for (const auto& half : cache().halves)
-        if (half->role == Half::Role::kReceiver && half->peer == from && half->ordinal == where.ordinal &&
-            half->gpu == gpu)
+        if (half->role == Half::Role::kReceiver && half->peer == from && half->gpu == gpu &&
+            same(half->ordinals, devices))
             return 0;
     if (!room()) {
         make_room();
         return 0;
     }
     const std::uint64_t id = (static_cast<std::uint64_t>(own_rank()) + 1) << 32 | ++cache().drawn;
-    cache().halves.push_back(std::make_shared<Half>(id, Half::Role::kReceiver, from, gpu, where));
+    cache().halves.push_back(std::make_shared<Half>(id, Half::Role::kReceiver, from, gpu, devices, others));
     cache().halves.back()->last_used = cache().clock;
+    cache().halves.back()->may_share_gpus = may_share_gpus;
     return id;
 }
 
-void answer_offer(std::uint64_t id, int from, const Gpu& gpu, const device::Location& where) {
+void answer_offer(std::uint64_t id, int from, const Gpu& gpu, Devices devices, std::size_t others) {
     if (!room()) {
         tell(from, LaneWord::kDeclined, id);
         make_room();
         return;
     }
-    cache().halves.push_back(std::make_shared<Half>(id, Half::Role::kSender, from, gpu, where));
+    cache().halves.push_back(std::make_shared<Half>(id, Half::Role::kSender, from, gpu, devices, others));
     cache().halves.back()->last_used = cache().clock;
-    tell(from, LaneWord::kAccepted, id);
+    const nccl::UniqueId list = list_of(cache().halves.back()->ordinals);
+    tell(from, LaneWord::kAccepted, id, &list);
 }
 
 std::uint64_t lost_lanes(int to) {
@@ -220,7 +235,7 @@ void hear_of_lane(int rank, const Control& control) {
         return;
     switch (word) {
         case LaneWord::kAccepted:
-            accepted(*half);
+            accepted(*half, control.unique);
             break;
         case LaneWord::kDeclined:
             declined(*half);

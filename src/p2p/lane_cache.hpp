@@ -10,9 +10,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "device/device.hpp"
 #include "p2p/control.hpp"
+#include "p2p/devices.hpp"
 #include "p2p/lane.hpp"
+#include "route/reason.hpp"
 
 namespace swy::p2p::lanes {
 
@@ -22,17 +23,19 @@ std::uint64_t transfers_counted();
 
 std::shared_ptr<Half> find_half(std::uint64_t id);
 
-// Receiver: the lane from that rank and device to this one. Null when none is ready, or when the sender has lost lanes
-// that it has told us of but we have not heard of yet: `lost` is its count.
-std::shared_ptr<Half> ready_half(int from, const Gpu& gpu, const device::Location& where, std::uint64_t lost);
+// Receiver: the lane from that rank and its devices to these. Null when none is ready, or when the sender has lost
+// lanes that it has told us of but we have not heard of yet: `lost` is its count.
+std::shared_ptr<Half> ready_half(int from, const Gpu& gpu, Devices devices, std::uint64_t lost);
 
 // Receiver: counts bytes towards a lane for that pair, and offers one where the pair has earned it and there is room.
-// The lane's id; 0: no offer. `failed`: there will be none, NCCL could not make it.
-void count_bytes(int from, const Gpu& gpu, const device::Location& where, std::size_t bytes);
-std::uint64_t offer(int from, const Gpu& gpu, const device::Location& where, bool& failed);
+// The lane's id; 0: no offer. There will be none where `obstacle` is set: NCCL could not make it, or a GPU is at both
+// ends, which is found out unless `may_share_gpus`. `others`: how many devices the sender has.
+void count_bytes(int from, const Gpu& gpu, Devices devices, std::size_t bytes);
+std::uint64_t offer(int from, const Gpu& gpu, Devices devices, std::size_t others, bool may_share_gpus,
+                    Reason& obstacle);
 
 // Sender.
-void answer_offer(std::uint64_t id, int from, const Gpu& gpu, const device::Location& where);
+void answer_offer(std::uint64_t id, int from, const Gpu& gpu, Devices devices, std::size_t others);
 std::uint64_t lost_lanes(int to);  // breaks off those whose device was reset; how many have been lost in all
 
 void hear_of_lane(int rank, const Control& control);

@@ -1,9 +1,10 @@
 #include "p2p/lanes.hpp"
 
-#include <vector>
+#include <algorithm>
 
 #include "carrier/nccl/library.hpp"
 #include "carrier/nccl/member.hpp"
+#include "p2p/devices.hpp"
 #include "p2p/exchange.hpp"
 #include "p2p/lane_cache.hpp"
 #include "p2p/shared.hpp"
@@ -20,22 +21,28 @@ constexpr const char* kGone = "the NCCL communicator of the two ranks is gone";
 
 bool started = false;
 
-const nccl::Member& device_here(int ordinal) {
-    static auto* members = new std::vector<nccl::Member>;  // not destroyed at exit
-    const auto at = static_cast<std::size_t>(ordinal);
-    while (members->size() <= at)
-        members->push_back(nccl::member_here(static_cast<int>(members->size())));
-    return (*members)[at];
+// What keeps memory on these devices from NCCL, which has one rank for each.
+Reason obstacle_on(Devices devices) {
+    for (const device::Location& where : devices) {
+        if (!where.on_device())
+            return Reason::kMixed;
+        if (!where.primary || where.ordinal < 0)
+            return Reason::kForeignContext;
+        const auto here = [&](const device::Location& other) { return other.ordinal == where.ordinal; };
+        if (std::count_if(devices.begin(), devices.end(), here) > 1)
+            return Reason::kDuplicateGpu;
+    }
+    return devices.size() > kMostDevices ? Reason::kNotBuilt : Reason::kNone;
 }
 
 // What keeps this end's payload from NCCL.
 Reason obstacle_here(const Payload& payload) {
     if (!payload.device)
         return Reason::kMixed;
-    if (!payload.contiguous)
+    if (!payload.in_runs())
         return Reason::kDerivedType;
-    if (!payload.where.primary || payload.where.ordinal < 0)
-        return Reason::kForeignContext;
+    if (const Reason obstacle = obstacle_on(payload.devices()); obstacle != Reason::kNone)
+        return obstacle;
     if (!settings::values().nccl)
         return Reason::kNcclOff;
     // That synchronisation waits for all that runs on the device, transfers that peers have yet to launch included:
@@ -47,19 +54,27 @@ Reason obstacle_here(const Payload& payload) {
     return nccl::load() == nullptr ? Reason::kNoNccl : Reason::kNone;
 }
 
+// Does NCCL not mind when a GPU is at both ends, or can none be?
+bool may_share_gpus(const Envelope& envelope, const Payload& payload) {
+    return envelope.host != device_here(payload.where.ordinal).host || (envelope.shares_gpu && nccl::shares_gpus());
+}
+
 Reason obstacle_between(const Envelope& envelope, const Payload& payload) {
     if (!payload.device)
         return Reason::kMixed;
-    if (!envelope.contiguous)
+    if (!envelope.contiguous && !envelope.several)
         return Reason::kDerivedType;
     if (const Reason here = obstacle_here(payload); here != Reason::kNone)
         return here;
     if (!envelope.nccl)  // it says why there
         return envelope.parent < static_cast<std::uint64_t>(kReasons) ? static_cast<Reason>(envelope.parent)
                                                                       : Reason::kNoNccl;
-    const nccl::Member& here = device_here(payload.where.ordinal);
-    const bool one_gpu = envelope.host == here.host && envelope.gpu == here.gpu;
-    return one_gpu && !(envelope.shares_gpu && nccl::shares_gpus()) ? Reason::kDuplicateGpu : Reason::kNone;
+    const bool one_gpu = !may_share_gpus(envelope, payload) && envelope.gpu == device_here(payload.where.ordinal).gpu;
+    return one_gpu ? Reason::kDuplicateGpu : Reason::kNone;
+}
+
+bool of_several(const Envelope& envelope, const Payload& payload) {
+    return envelope.several || payload.parts() > 1;
 }
 
 void staged(Control& clear, Reason reason) {
@@ -71,19 +86,22 @@ void staged(Control& clear, Reason reason) {
 bool choose_communicator(const Envelope& envelope, const Payload& payload, comm::State* comm, bool may_propose,
                          Control& clear) {
     const int from = static_cast<int>(envelope.sender);
-    if (const auto half = ready_half(from, envelope.gpu, payload.where, envelope.lane)) {
+    if (const auto half = ready_half(from, envelope.gpu, payload.devices(), envelope.lane)) {
         clear.how = How::kLane;
         clear.lane = half->id;
         clear.flag = half->launches_at_once() ? 1 : 0;
         return true;
     }
-    const Proposed proposed = may_propose ? propose(envelope, payload, comm, clear) : Proposed::kNo;
+    // The communicator's own has one device of each rank.
+    const bool several = of_several(envelope, payload);
+    const Proposed proposed = may_propose && !several ? propose(envelope, payload, comm, clear) : Proposed::kNo;
     if (proposed == Proposed::kLater)
         return false;
-    bool failed = false;
-    clear.offered = offer(from, envelope.gpu, payload.where, failed);
+    Reason obstacle = Reason::kNone;
+    clear.offered = offer(from, envelope.gpu, payload.devices(), envelope.several ? envelope.parent : 1,
+                          !several || may_share_gpus(envelope, payload), obstacle);
     if (proposed == Proposed::kNo)
-        staged(clear, failed ? Reason::kNcclFailed : Reason::kNoLane);
+        staged(clear, obstacle != Reason::kNone ? obstacle : Reason::kNoLane);
     return true;
 }
 
@@ -97,12 +115,11 @@ void describe(const Payload& payload, int to, comm::State* comm, Envelope& envel
         envelope.parent = static_cast<std::uint64_t>(obstacle);
         return;
     }
-    const nccl::Member& here = device_here(payload.where.ordinal);
-    envelope.gpu = here.gpu;
-    envelope.host = here.host;
+    envelope.gpu = name_of(payload.devices());
+    envelope.host = device_here(payload.where.ordinal).host;
     envelope.shares_gpu = nccl::shares_gpus();
     envelope.lane = lost_lanes(to);
-    envelope.parent = parent_for(payload, comm);
+    envelope.parent = envelope.several ? payload.parts() : parent_for(payload, comm);
 }
 
 bool choose(const Envelope& envelope, const Payload& payload, comm::State* comm, Control& clear) {
@@ -114,8 +131,10 @@ bool choose(const Envelope& envelope, const Payload& payload, comm::State* comm,
     clear.flag = 0;
     clear.lane = clear.offered = 0;
     clear.tag = 1;  // it has been counted; of no meaning to the sender
-    if (static_cast<int>(envelope.sender) == own_rank() && envelope.contiguous && payload.device &&
-        payload.contiguous) {
+    clear.parts = payload.parts();
+    clear.part = payload.part_bytes();
+    if (static_cast<int>(envelope.sender) == own_rank() && (envelope.contiguous || envelope.several) &&
+        payload.in_runs() && payload.all_on_devices()) {
         clear.how = How::kCopy;
         return true;
     }
@@ -125,7 +144,7 @@ bool choose(const Envelope& envelope, const Payload& payload, comm::State* comm,
     }
     if (first_time) {
         count_transfer();
-        count_bytes(static_cast<int>(envelope.sender), envelope.gpu, payload.where, envelope.bytes);
+        count_bytes(static_cast<int>(envelope.sender), envelope.gpu, payload.devices(), envelope.bytes);
     }
     return choose_communicator(envelope, payload, comm, may_propose, clear);
 }
@@ -139,7 +158,7 @@ std::unique_ptr<Transfer> receive(const Control& clear, int from, const Payload&
     if (clear.how == How::kParent)
         return over_parent(clear, from, payload, false, why);
     if (const auto half = find_half(clear.lane))
-        return half->add(payload.data, clear.bytes, clear.flag != 0);
+        return half->add(payload, clear.bytes, clear.bytes / half->others, clear.flag != 0);
     why = kGone;
     return nullptr;
 }
@@ -155,7 +174,7 @@ std::unique_ptr<Transfer> send(const Control& clear, int to, const Payload& payl
     if (clear.flag != 0)
         half->peer_launched();
     half->last_used = transfers_counted();
-    return half->add(payload.data, clear.bytes, false);
+    return half->add(payload, clear.bytes, clear.part, false);
 }
 
 bool reserve(const Control& clear, int from) {
@@ -164,7 +183,7 @@ bool reserve(const Control& clear, int from) {
 
 void take_offer(const Control& clear, int from, const Payload& payload) {
     if (clear.offered != 0)
-        answer_offer(clear.offered, from, device_here(payload.where.ordinal).gpu, payload.where);
+        answer_offer(clear.offered, from, name_of(payload.devices()), payload.devices(), clear.parts);
 }
 
 void hear(int rank, const Control& control) {

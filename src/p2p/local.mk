@@ -5,6 +5,8 @@ libswy_la_SOURCES += \
     src/p2p/control.cpp \
     src/p2p/control.hpp \
     src/p2p/counted.hpp \
+    src/p2p/devices.cpp \
+    src/p2p/devices.hpp \
     src/p2p/envelope.cpp \
     src/p2p/envelope.hpp \
     src/p2p/exchange.cpp \

@@ -46,7 +46,30 @@ const void* first_on_device(const Payload& payload) {
 
 }  // namespace
 
-Payload payload_of(const Call&, const Operand& operand) {
+bool Payload::all_on_devices() const {
+    if (runs.empty())
+        return device;
+    return std::all_of(places.begin(), places.end(), [](const device::Location& at) { return at.on_device(); });
+}
+
+namespace {
+
+void find_runs(const Call& call, std::span<const Operand> buffers, Payload& payload) {
+    for (const Operand& buffer : buffers) {
+        const Payload one = payload_of(call, buffer);
+        if (!one.contiguous) {
+            payload.runs.clear();
+            payload.places.clear();
+            return;
+        }
+        payload.runs.push_back(one.data);
+        payload.places.push_back(one.where);
+    }
+}
+
+}  // namespace
+
+Payload payload_of(const Call& call, const Operand& operand, std::span<const Operand> buffers) {
     Payload payload;
     payload.address = operand.address;
     payload.count = static_cast<std::size_t>(operand.count);
@@ -58,6 +81,7 @@ Payload payload_of(const Call&, const Operand& operand) {
     if (const void* address = first_on_device(payload); address != nullptr) {
         payload.device = true;
         payload.where = device::locate(address);
+        find_runs(call, buffers, payload);
     }
     return payload;
 }

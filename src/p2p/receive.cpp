@@ -289,12 +289,13 @@ void Receive::choose() {
         return;  // asked again in the next step
     if (clear_.how == How::kCopy) {
         Send* send = find_send(envelope_->id);
-        if (send != nullptr) {
+        if (send != nullptr && send->payload().all_on_devices()) {
             ledger_.route(Carrier::kPeer, Reason::kNone);
             begin(carrier::staged::copy(payload_, send->payload(), bytes_), {});
             return;
         }
         clear_.how = How::kStaged;
+        clear_.reason = Reason::kMixed;
     }
     send_control(from, clear_);
     std::string why;

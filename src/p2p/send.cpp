@@ -48,6 +48,7 @@ int Send::post(Mode mode, comm::State& state, int to) {
     envelope.bytes = payload_.bytes;
     envelope.sender = static_cast<std::uint32_t>(own_rank());
     envelope.contiguous = payload_.contiguous;
+    envelope.several = !payload_.runs.empty();
     lanes::describe(payload_, to, &state, envelope);
     envelope_ = write(envelope, secret());
     // The send's own progress: the receiver answers when the envelope has been matched, so a synchronous send needs no

@@ -75,11 +75,8 @@ void remember(comm::State& comm) {
 class ParentTransfer final : public Transfer {
   public:
     ParentTransfer(std::uint64_t id, std::shared_ptr<nccl::Communicator> communicator, int peer,
-                   nccl::PointToPoint::Kind kind, void* data, std::size_t bytes, int rank)
-        : id_(id),
-          peer_(peer),
-          communicator_(std::move(communicator)),
-          operation_(communicator_, kind, data, bytes, rank) {}
+                   nccl::PointToPoint::Kind kind, const nccl::Piece& piece)
+        : id_(id), peer_(peer), communicator_(std::move(communicator)), operation_({communicator_}, kind, {piece}) {}
     ~ParentTransfer() override { ParentTransfer::give_up("the transfer was abandoned"); }
 
     bool step() override {
@@ -196,9 +193,10 @@ std::unique_ptr<Transfer> over_parent(const Control& clear, int peer, const Payl
         return nullptr;
     }
     using Kind = nccl::PointToPoint::Kind;
+    const nccl::Piece piece{
+        .peer = static_cast<int>(at - parent->world.begin()), .data = payload.data, .bytes = clear.bytes};
     auto transfer = std::make_unique<ParentTransfer>(clear.lane, std::move(communicator), peer,
-                                                     sends ? Kind::kSend : Kind::kReceive, payload.data, clear.bytes,
-                                                     static_cast<int>(at - parent->world.begin()));
+                                                     sends ? Kind::kSend : Kind::kReceive, piece);
     transfer->step();
     return transfer;
 }

@@ -95,6 +95,8 @@ struct Matching {
     // Of a probe: the door has made the real call and found a message of the envelope's length. `status`, `flag` and
     // `message` say which; a matched probe must not be made again.
     bool found = false;
+    // Of a message of several buffers: each one, of equal counts and types. The call's operand is all of them.
+    std::span<const Operand> buffers = {};
 };
 
 struct Call {

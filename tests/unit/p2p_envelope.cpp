@@ -33,6 +33,7 @@ class Draw {
         e.contiguous = word() % 2 != 0;
         e.nccl = word() % 2 != 0;
         e.shares_gpu = word() % 2 != 0;
+        e.several = word() % 2 != 0;
         for (std::uint8_t& byte : e.gpu)
             byte = static_cast<std::uint8_t>(word());
         e.host = word();

@@ -35,6 +35,9 @@ class GroupCall {
     ncclResult_t first_;
 };
 
+// The state of all these together (ncclResult_t): an error of any, and whose, else what is under way, else success.
+int state_of(std::span<const std::shared_ptr<Communicator>> members, std::size_t& member);
+
 // The steps of a collective on a lane: for each of its launches what comes before it on the device and NCCL's calls
 // (ncclResult_t), which are through when the next launch is begun; then what comes after all. "" or what went wrong.
 std::size_t launches_of(const Work& work);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "carrier/nccl/launch.hpp"
 #include "carrier/nccl/library.hpp"
 #include "report/trace.hpp"
@@ -14,14 +17,15 @@ constexpr const char* kAborted = "its NCCL communicator was aborted after an err
 
 }  // namespace
 
-PointToPoint::PointToPoint(std::shared_ptr<Communicator> communicator, Kind kind, void* data, std::size_t bytes,
-                           int peer)
-    : communicator_(std::move(communicator)), kind_(kind), data_(data), bytes_(bytes), peer_(peer) {
-    communicator_->begin_transfer();
+PointToPoint::PointToPoint(Members members, Kind kind, std::vector<Piece> pieces)
+    : members_(std::move(members)), kind_(kind), pieces_(std::move(pieces)) {
+    for (const auto& member : members_)
+        member->begin_transfer();
 }
 
 PointToPoint::~PointToPoint() {
-    communicator_->end_transfer();
+    for (const auto& member : members_)
+        member->end_transfer();
 }
 
 void PointToPoint::end(std::string failure) {
@@ -29,88 +33,128 @@ void PointToPoint::end(std::string failure) {
     state_ = State::kDone;
 }
 
+bool PointToPoint::usable() const {
+    return std::all_of(members_.begin(), members_.end(), [](const auto& member) { return member->usable(); });
+}
+
+// What is done once for each stream is done at the first piece there.
+bool PointToPoint::first_of_member(std::size_t piece) const {
+    return piece == 0 || pieces_[piece].member != pieces_[piece - 1].member;
+}
+
 std::string PointToPoint::prepare(bool own_stream) {
     if (own_stream)
-        if (const device::Result got = device::Lane::acquire(communicator_->context(), own_); got != 0)
+        if (const device::Result got = device::Lane::acquire(members_.front()->context(), own_); got != 0)
             return fmt::format("no CUDA stream for NCCL: {}", device::describe(got));
     if (kind_ == Kind::kGreeting)
         return {};  // none of the program's memory is concerned
-    const device::Result waited = lane().wait_for_program(static_cast<device::Sync>(settings::values().sync));
-    return waited == 0 ? std::string{} : fmt::format("waiting for the program's streams: {}", device::describe(waited));
+    const auto sync = static_cast<device::Sync>(settings::values().sync);
+    for (std::size_t i = 0; i < pieces_.size(); ++i)
+        if (first_of_member(i))
+            if (const device::Result waited = lane(pieces_[i].member).wait_for_program(sync); waited != 0)
+                return fmt::format("waiting for the program's streams: {}", device::describe(waited));
+    return {};
+}
+
+int PointToPoint::call(const Piece& piece) {
+    const Entries& nccl = *load();
+    const Communicator& member = *members_[piece.member];
+    const device::ContextScope scope(member.context());
+    ncclComm_t comm = member.handle();
+    cudaStream_t stream = lane(piece.member).stream();
+    if (kind_ == Kind::kGreeting) {
+        const ncclResult_t sent = nccl.Send(nullptr, 0, ncclInt8, piece.peer, comm, stream);
+        const ncclResult_t received = nccl.Recv(nullptr, 0, ncclInt8, piece.peer, comm, stream);
+        return sent != ncclSuccess && sent != ncclInProgress ? sent : received;
+    }
+    const report::trace::Started started;
+    if (report::trace::on)
+        lane(piece.member).launched(kind_ == Kind::kSend ? "ncclSend" : "ncclRecv", piece.bytes, started.time);
+    return kind_ == Kind::kSend ? nccl.Send(piece.data, piece.bytes, ncclInt8, piece.peer, comm, stream)
+                                : nccl.Recv(piece.data, piece.bytes, ncclInt8, piece.peer, comm, stream);
 }
 
 int PointToPoint::call() {
-    const Entries& nccl = *load();
-    ncclComm_t comm = communicator_->handle();
-    cudaStream_t stream = lane().stream();
-    const report::trace::Started started;
-    if (report::trace::on && kind_ != Kind::kGreeting)
-        lane().launched(kind_ == Kind::kSend ? "ncclSend" : "ncclRecv", bytes_, started.time);
     const std::scoped_lock lock(launch_mutex);
-    switch (kind_) {
-        case Kind::kSend:
-            return nccl.Send(data_, bytes_, ncclInt8, peer_, comm, stream);
-        case Kind::kReceive:
-            return nccl.Recv(data_, bytes_, ncclInt8, peer_, comm, stream);
-        case Kind::kGreeting:
-            break;
-    }
-    GroupCall group(nccl);
-    group.add(nccl.Send(nullptr, 0, ncclInt8, peer_, comm, stream));
-    group.add(nccl.Recv(nullptr, 0, ncclInt8, peer_, comm, stream));
+    if (pieces_.size() == 1 && kind_ != Kind::kGreeting)
+        return call(pieces_.front());
+    GroupCall group(*load());
+    for (const Piece& piece : pieces_)
+        group.add(static_cast<ncclResult_t>(call(piece)));
     return group.end();
 }
 
 void PointToPoint::launch(bool own_stream) {
-    const auto lock = communicator_->hold_handle();
-    if (!communicator_->usable()) {
+    const auto lock = members_.front()->hold_handle();
+    if (!usable()) {
         end(kAborted);
         return;
     }
-    const device::ContextScope scope(communicator_->context());
+    const device::ContextScope scope(members_.front()->context());
     if (std::string failure = prepare(own_stream); !failure.empty()) {
         end(std::move(failure));
         return;
     }
     state_ = State::kLaunching;
-    settle(call());
+    int result = call();
+    std::size_t member = 0;
+    if (result == ncclSuccess && members_.size() > 1)
+        result = state_of(members_, member);
+    settle(result, member);
 }
 
 // The event marks the end of the operation only when NCCL has put it on the stream.
-void PointToPoint::settle(int result) {
+void PointToPoint::settle(int result, std::size_t member) {
     if (result == ncclInProgress)
         return;
     if (result != ncclSuccess) {
-        end(describe(static_cast<ncclResult_t>(result), communicator_->handle()));
+        end(describe(static_cast<ncclResult_t>(result), members_[member]->handle()));
         return;
     }
     state_ = State::kRunning;
-    if (const device::Result recorded = lane().record(); recorded != 0)
-        end(device::describe(recorded));
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        if (!first_of_member(i))
+            continue;
+        const device::ContextScope scope(members_[pieces_[i].member]->context());
+        if (const device::Result recorded = lane(pieces_[i].member).record(); recorded != 0)
+            return end(device::describe(recorded));
+    }
+}
+
+bool PointToPoint::finished() {
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        if (!first_of_member(i))
+            continue;
+        bool finished = false;
+        if (const device::Result queried = lane(pieces_[i].member).query(finished); queried != 0) {
+            end(device::describe(queried));
+            return true;
+        }
+        if (!finished)
+            return false;
+    }
+    end({});
+    return true;
 }
 
 bool PointToPoint::step() {
     if (state_ == State::kNew || state_ == State::kDone)
         return false;
-    const auto lock = communicator_->hold_handle();
-    if (!communicator_->usable()) {
+    const auto lock = members_.front()->hold_handle();
+    if (!usable()) {
         end(kAborted);
         return true;
     }
-    ncclResult_t now = ncclSuccess;
-    if (const ncclResult_t asked = load()->CommGetAsyncError(communicator_->handle(), &now); asked != ncclSuccess)
-        now = asked;
+    std::size_t member = 0;
+    const int now = state_of(members_, member);
     if (state_ == State::kLaunching) {
-        settle(now);
+        settle(now, member);
         return state_ != State::kLaunching;
     }
-    bool finished = false;
-    if (const device::Result queried = lane().query(finished); queried != 0)
-        end(device::describe(queried));
-    else if (finished)
-        end({});
-    else if (now != ncclSuccess && now != ncclInProgress)
-        end(describe(now, communicator_->handle()));
+    if (finished())
+        return true;
+    if (now != ncclSuccess && now != ncclInProgress)
+        end(describe(static_cast<ncclResult_t>(now), members_[member]->handle()));
     return done();
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "carrier/nccl/launch.hpp"
@@ -29,8 +30,24 @@ bool under_way(ncclResult_t result) {
 
 }  // namespace
 
+int state_of(std::span<const std::shared_ptr<Communicator>> members, std::size_t& member) {
+    ncclResult_t all = ncclSuccess;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        ncclResult_t state = ncclSuccess;
+        if (const ncclResult_t asked = load()->CommGetAsyncError(members[i]->handle(), &state); asked != ncclSuccess)
+            state = asked;
+        if (!under_way(state)) {
+            member = i;
+            return state;
+        }
+        if (state == ncclInProgress)
+            all = state;
+    }
+    return all;
+}
+
 std::shared_ptr<Several> Several::begin(const Group& group, int first, std::span<const device::Context> contexts,
-                                        const UniqueId& id, std::string& problem_text) {
+                                        const UniqueId& id, int channels, std::string& problem_text) {
     const Entries* nccl = load();
     if (nccl == nullptr) {
         problem_text = problem();
@@ -38,16 +55,19 @@ std::shared_ptr<Several> Several::begin(const Group& group, int first, std::span
     }
     std::shared_ptr<Several> made(new Several(group, Communicator::id_of(id)));
     ncclResult_t ended = ncclSuccess;
-    if (!contexts.empty()) {
-        GroupCall calls(*nccl);
+    {
+        std::optional<GroupCall> together;  // one after the other they would wait for each other
+        if (contexts.size() > 1)
+            together.emplace(*nccl);
         for (const device::Context context : contexts) {
             const int rank = first + static_cast<int>(made->members_.size());
-            auto member = Communicator::begin(group, rank, std::span(&id, 1), context, 0, problem_text);
+            auto member = Communicator::begin(group, rank, std::span(&id, 1), context, channels, problem_text);
             if (member == nullptr)
                 break;
             made->members_.push_back(std::move(member));
         }
-        ended = calls.end();
+        if (together)
+            ended = together->end();
     }
     if (problem_text.empty() && !under_way(ended))
         problem_text = fmt::format("ncclCommInitRankConfig failed: {}", describe(ended, nullptr));
@@ -148,6 +168,29 @@ void Several::discard(std::shared_ptr<Several> several) {
         Communicator::discard(member);
 }
 
+bool Several::start_end() {
+    bool under_way = false;
+    for (const auto& member : members_)
+        under_way |= member->start_end();
+    return under_way;
+}
+
+bool Several::step_end() {
+    bool ended = true;
+    for (const auto& member : members_)
+        ended &= member->step_end();
+    return ended;
+}
+
+void Several::finish_ending(const std::shared_ptr<Several>& several) {
+    for (const auto& member : several->members_)
+        Communicator::finish_ending(member);
+}
+
+bool Several::gone() const {
+    return std::none_of(members_.begin(), members_.end(), [](const auto& member) { return member->usable(); });
+}
+
 void Several::discard_all() {
     std::list<std::shared_ptr<Several>> all;
     {
@@ -198,7 +241,7 @@ void SeveralFlight::launch_next() {
 void SeveralFlight::settle(int result) {
     std::size_t member = 0;
     if (result == ncclSuccess)
-        result = asynchronous(member);
+        result = state_of(several_->members(), member);
     if (result == ncclInProgress)
         return;
     if (result != ncclSuccess)
@@ -213,24 +256,6 @@ void SeveralFlight::settle(int result) {
         if (const device::Result recorded = lanes_[i].record(); recorded != 0)
             return end(device::describe(recorded));
     }
-}
-
-// The state of all members together: an error of any, else what is under way, else success.
-int SeveralFlight::asynchronous(std::size_t& member) const {
-    ncclResult_t all = ncclSuccess;
-    for (std::size_t i = 0; i < several_->members().size(); ++i) {
-        ncclComm_t handle = several_->members()[i]->handle();
-        ncclResult_t state = ncclSuccess;
-        if (const ncclResult_t asked = load()->CommGetAsyncError(handle, &state); asked != ncclSuccess)
-            state = asked;
-        if (!under_way(state)) {
-            member = i;
-            return state;
-        }
-        if (state == ncclInProgress)
-            all = state;
-    }
-    return all;
 }
 
 bool SeveralFlight::step() {
@@ -254,12 +279,12 @@ bool SeveralFlight::advance() {
     }
     std::size_t member = 0;
     if (state_ == State::kLaunching) {
-        settle(asynchronous(member));
+        settle(state_of(several_->members(), member));
         return state_ != State::kLaunching;
     }
     if (finished())
         return true;
-    const auto now = static_cast<ncclResult_t>(asynchronous(member));
+    const auto now = static_cast<ncclResult_t>(state_of(several_->members(), member));
     if (!under_way(now))
         end(describe(now, several_->members()[member]->handle()));
     return done();

@@ -1,5 +1,6 @@
-// An NCCL communicator in which a process has several members, one for each of its devices, and collectives launched
-// on all of them as one group. comm/places makes and keeps them; the extension's collectives (src/multi) launch.
+// An NCCL communicator in which a process may have several members, one for each of its devices, and collectives
+// launched on all of them as one group. comm/places makes and keeps them for the extension's collectives (src/multi),
+// p2p for the messages of two processes.
 #pragma once
 
 #include <atomic>
@@ -21,10 +22,10 @@ namespace swy::carrier::nccl {
 class Several {
   public:
     // Begins to make the communicator of `group`, in which this process's members are the ranks from `first` on, one
-    // for each context; all of them in one NCCL group. Does not wait: step_make() until it is no more under way.
-    // nullptr on failure, with `problem` set.
+    // for each context; all of them in one NCCL group. `channels` as for Communicator. Does not wait: step_make() until
+    // it is no more under way. nullptr on failure, with `problem` set.
     static std::shared_ptr<Several> begin(const Group& group, int first, std::span<const device::Context> contexts,
-                                          const UniqueId& id, std::string& problem);
+                                          const UniqueId& id, int channels, std::string& problem);
     Communicator::Making step_make(std::string& problem);  // once kFailed, all members have been aborted
 
     // As those of Communicator: an idle one of exactly this group, and what becomes of one that is not needed.
@@ -33,6 +34,12 @@ class Several {
     static void retire(std::shared_ptr<Several> several);
     static void discard(std::shared_ptr<Several> several);
     static void discard_all();  // at MPI_Finalize, before Communicator::end_all()
+
+    // As those of Communicator, of all members.
+    bool start_end();
+    bool step_end();
+    static void finish_ending(const std::shared_ptr<Several>& several);
+    bool gone() const;  // aborted, or ended
 
     int size() const { return static_cast<int>(group_.size()); }
     std::uint64_t id() const { return id_; }
@@ -81,7 +88,6 @@ class SeveralFlight {
     void settle(int result);
     bool advance();
     bool finished();
-    int asynchronous(std::size_t& member) const;
     void end(std::string failure);
 
     const std::vector<Work> works_;

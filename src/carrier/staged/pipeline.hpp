@@ -31,7 +31,7 @@ std::unique_ptr<p2p::Transfer> unpack(const p2p::Payload& payload, std::size_t b
 // The other way: all of the payload into host memory in the packed form.
 std::unique_ptr<p2p::Transfer> pack(const p2p::Payload& payload, std::byte* packed, bool page_locked);
 
-// A copy within the process of one run of memory to another.
+// A copy within the process of runs of memory to others: of one to one, or of runs that are all device memory.
 std::unique_ptr<p2p::Transfer> copy(const p2p::Payload& to, const p2p::Payload& from, std::size_t bytes);
 
 }  // namespace swy::carrier::staged

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "carrier/staged/pack.hpp"
 #include "carrier/staged/pipeline.hpp"
@@ -83,6 +84,56 @@ class Local final : public p2p::Transfer {
     std::string failure_;
 };
 
+// Several copies at once.
+class AllCopies final : public p2p::Transfer {
+  public:
+    void add(std::unique_ptr<p2p::Transfer> copy) { all_.push_back(std::move(copy)); }
+
+    bool step() override {
+        bool moved = false, over = true;
+        for (const auto& copy : all_) {
+            moved |= !copy->done() && copy->step();
+            over &= copy->done();
+        }
+        if (over && !done()) {
+            const auto failed =
+                std::find_if(all_.begin(), all_.end(), [](const auto& c) { return !c->failure().empty(); });
+            end(failed == all_.end() ? std::string{} : (*failed)->failure());
+        }
+        return moved;
+    }
+
+    void give_up(const std::string& why) override {
+        for (const auto& copy : all_)
+            if (!copy->done())
+                copy->give_up(why);
+    }
+
+  private:
+    std::vector<std::unique_ptr<p2p::Transfer>> all_;
+};
+
+p2p::Payload stretch(const p2p::Payload& whole, std::size_t run, std::size_t at, std::size_t length) {
+    p2p::Payload part;
+    part.data = whole.part(run) + at % whole.part_bytes();
+    part.address = part.data;
+    part.layout = datatype::layout_of(MPI_BYTE);
+    part.count = part.bytes = length;
+    part.contiguous = part.device = true;
+    part.where = whole.devices()[run];
+    return part;
+}
+
+// With unified addressing the driver sees from the addresses which memory is whose.
+std::unique_ptr<p2p::Transfer> copy_run(const p2p::Payload& to, const p2p::Payload& from, std::size_t bytes) {
+    if (!to.device)
+        return std::make_unique<Local>(Direction::kToHost, from, to.data, bytes, false);
+    auto transfer = std::make_unique<Local>(Direction::kToDevice, to, from.data, bytes, from.device);
+    if (from.device)
+        transfer->wait_for_program_in(from);
+    return transfer;
+}
+
 }  // namespace
 
 std::unique_ptr<p2p::Transfer> unpack(const p2p::Payload& payload, std::size_t bytes, const std::byte* packed,
@@ -95,14 +146,15 @@ std::unique_ptr<p2p::Transfer> pack(const p2p::Payload& payload, std::byte* pack
     return std::make_unique<Local>(Direction::kToHost, payload, packed, payload.bytes, page_locked && payload.device);
 }
 
-// With unified addressing the driver sees from the addresses which memory is whose.
 std::unique_ptr<p2p::Transfer> copy(const p2p::Payload& to, const p2p::Payload& from, std::size_t bytes) {
-    if (!to.device)
-        return std::make_unique<Local>(Direction::kToHost, from, to.data, bytes, false);
-    auto transfer = std::make_unique<Local>(Direction::kToDevice, to, from.data, bytes, from.device);
-    if (from.device)
-        transfer->wait_for_program_in(from);
-    return transfer;
+    if (to.parts() == 1 && from.parts() == 1)
+        return copy_run(to, from, bytes);
+    auto copies = std::make_unique<AllCopies>();
+    p2p::each_stretch(bytes, to.part_bytes(), from.part_bytes(),
+                      [&](std::size_t into, std::size_t of, std::size_t at, std::size_t length) {
+                          copies->add(copy_run(stretch(to, into, at, length), stretch(from, of, at, length), length));
+                      });
+    return copies;
 }
 
 }  // namespace swy::carrier::staged

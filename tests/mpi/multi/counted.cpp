@@ -1,7 +1,8 @@
 // What the extension's collectives on several buffers of each process cost; counted.test reads the virtual GPUs' log
 // and the report. The first rank has no buffer, the others have two devices each. Options: --rounds N; --use calls (N
-// of each, blocking and not, on one communicator) or communicators (made, used and freed N times: memory and file
-// descriptors are the same after all rounds as after the first).
+// of each, blocking and not, on one communicator), messages (N from the second rank to the third, and back) or
+// communicators (made, used and freed N times: memory and file descriptors are the same after all rounds as after the
+// first).
 #include <dirent.h>
 #include <malloc.h>
 #include <mpi.h>
@@ -70,6 +71,17 @@ class Buffers {
         }
     }
 
+    void expect_each(const std::vector<int>& values) const {
+        for (std::size_t i = 0; i < memory_.size(); ++i) {
+            const std::vector<std::byte> bytes = memory_[i].read();
+            const int* found = reinterpret_cast<const int*>(bytes.data());
+            if (found[0] == values[i] && found[kCount - 1] == values[i])
+                continue;
+            std::printf("rank %d: buffer %zu has %d, not %d\n", rank, i, found[0], values[i]);
+            ++failures;
+        }
+    }
+
   private:
     std::vector<gpu::Memory> memory_;
     std::vector<void*> addresses_;
@@ -96,6 +108,26 @@ void round(Buffers& buffers, MPI_Comm comm) {
     MPIX_Iallreduce_multi(in_place(), buffers.list(), n, kCount, MPI_INT, MPI_MAX, comm, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     buffers.expect((size - 1) * kDevices, "MPIX_Iallreduce_multi");
+}
+
+// Every other one does not block.
+void exchange(Buffers& buffers, int number) {
+    buffers.fill();
+    const int n = buffers.number(), peer = 3 - rank;
+    MPI_Request request = MPI_REQUEST_NULL;
+    for (int sender = 1; rank > 0 && sender < size; ++sender) {
+        if (sender == rank && number % 2 == 0)
+            MPIX_Send_multi(buffers.list(), n, kCount, MPI_INT, peer, 0, MPI_COMM_WORLD);
+        else if (sender == rank)
+            MPIX_Isend_multi(buffers.list(), n, kCount, MPI_INT, peer, 0, MPI_COMM_WORLD, &request);
+        else if (number % 2 == 0)
+            MPIX_Recv_multi(buffers.list(), n, kCount, MPI_INT, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        else
+            MPIX_Irecv_multi(buffers.list(), n, kCount, MPI_INT, peer, 0, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    // What the second rank had came back, and the third one has it too.
+    buffers.expect_each({1, 2});
 }
 
 void compare(const char* what, long first, long last, long allowed) {
@@ -143,6 +175,8 @@ int main(int argc, char** argv) {
             communicators(buffers, rounds);
         for (int i = 0; use == "calls" && i < rounds; ++i)
             round(buffers, MPI_COMM_WORLD);
+        for (int i = 0; use == "messages" && i < rounds; ++i)
+            exchange(buffers, i);
     }
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();

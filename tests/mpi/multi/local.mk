@@ -23,3 +23,9 @@ check_PROGRAMS += tests/mpi/multi/failing
 tests_mpi_multi_failing_SOURCES = tests/mpi/multi/failing.cpp tests/mpi/gpu.hpp
 tests_mpi_multi_failing_LDADD = $(RELINKED_LIBS)
 tests_mpi_multi_failing_LDFLAGS = $(RELINKED_LINK)
+
+TESTS += tests/mpi/multi/lanes
+check_PROGRAMS += tests/mpi/multi/lanes
+tests_mpi_multi_lanes_SOURCES = tests/mpi/multi/lanes.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
+tests_mpi_multi_lanes_LDADD = $(RELINKED_LIBS)
+tests_mpi_multi_lanes_LDFLAGS = $(RELINKED_LINK)
