@@ -10,8 +10,8 @@ namespace swy::error {
 namespace {
 
 // MPI keeps error codes until MPI_Finalize, so they are taken once a class and their texts used in turn: a program that
-// reads an error's text before kCodesPerClass further errors of that class finds its own.
-constexpr std::size_t kCodesPerClass = 16;
+// reads an error's text before kCodesPerClass further errors of that class finds its own. MPI_Waitall may bring many.
+constexpr std::size_t kCodesPerClass = 256;
 constexpr int kClasses = 64;
 
 struct Codes {
@@ -22,7 +22,7 @@ struct Codes {
 std::mutex codes_mutex;
 constinit std::array<Codes, kClasses> codes_of_class{};
 
-int code_for(int mpi_class, const std::string& text) {
+int code_with(int mpi_class, const std::string& text) {
     if (mpi_class < 0 || mpi_class >= kClasses)
         return mpi_class;
     const std::scoped_lock lock(codes_mutex);
@@ -85,6 +85,10 @@ int through_handler(const Owner& owner, int code) {
 
 }  // namespace
 
+int code(int mpi_class, const std::string& text) {
+    return code_with(mpi_class, text);
+}
+
 int raise(const Owner& owner, int mpi_class, const std::string& text) {
     Owner asked = owner;
     if (asked.kind == Owner::Kind::kNone || (asked.kind == Owner::Kind::kComm && asked.comm == MPI_COMM_NULL))
@@ -93,7 +97,7 @@ int raise(const Owner& owner, int mpi_class, const std::string& text) {
         std::fprintf(stderr, "switchyard: %s\n", text.c_str());
         return mpi_class;
     }
-    const int code = code_for(mpi_class, text);
+    const int code = code_with(mpi_class, text);
     if (!handler_returns(
             asked))  // a fatal handler shows MPI_MAX_ERROR_STRING characters at most, and a user's may show none
         std::fprintf(stderr, "switchyard: %s\n", text.c_str());

@@ -16,4 +16,7 @@ namespace swy::error {
 int raise(const Call& call, int mpi_class, const std::string& text);
 int raise(const Owner& owner, int mpi_class, const std::string& text);
 
+// The code alone, for a status beside that of the error that is raised.
+int code(int mpi_class, const std::string& text);
+
 }  // namespace swy::error

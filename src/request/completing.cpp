@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "comm/state.hpp"
 #include "error/error.hpp"
@@ -122,19 +124,7 @@ int Completing::several(int code, std::span<MPI_Status> statuses, const int* ind
     const bool in_status = class_of(code) == MPI_ERR_IN_STATUS;
     if (code != MPI_SUCCESS && !in_status)
         return code;
-    Failure first;
-    std::size_t first_at = 0;
-    const auto fail = [&](std::size_t k, Failure failure) {
-        // Those that have not failed must say so too (MPI 4.0 section 3.7.5).
-        if (!in_status && first.mpi_class == MPI_SUCCESS)
-            for (MPI_Status& status : statuses)
-                status.MPI_ERROR = MPI_SUCCESS;
-        statuses[k].MPI_ERROR = failure.mpi_class;
-        if (first.mpi_class == MPI_SUCCESS) {
-            first = std::move(failure);
-            first_at = k;
-        }
-    };
+    std::vector<std::pair<std::size_t, Failure>> failures;
     for (std::size_t k = 0; k < statuses.size(); ++k) {
         Known* known = at(indices != nullptr ? indices[k] : static_cast<int>(k));
         const int real_class = in_status ? class_of(statuses[k].MPI_ERROR) : MPI_SUCCESS;
@@ -142,12 +132,17 @@ int Completing::several(int code, std::span<MPI_Status> statuses, const int* ind
             continue;
         Failure failure = settle(*known, requests_[known->index], real_class, statuses[k]);
         if (failure.mpi_class != MPI_SUCCESS)
-            fail(k, std::move(failure));
+            failures.emplace_back(k, std::move(failure));
     }
-    if (first.mpi_class == MPI_SUCCESS)
+    if (failures.empty())
         return code;
+    if (!in_status)  // those that have not failed must say so too (MPI 4.0 section 3.7.5)
+        for (MPI_Status& status : statuses)
+            status.MPI_ERROR = MPI_SUCCESS;
+    for (const auto& [k, failure] : failures)
+        statuses[k].MPI_ERROR = error::code(failure.mpi_class, failure.text);
     if (!in_status)  // else MPI has asked an error handler already
-        statuses[first_at].MPI_ERROR = raise(first);
+        statuses[failures.front().first].MPI_ERROR = raise(failures.front().second);
     return MPI_ERR_IN_STATUS;
 }
 

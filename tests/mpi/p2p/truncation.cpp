@@ -9,6 +9,7 @@
 #include <mpi.h>
 
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include "../gpu.hpp"
@@ -78,6 +79,33 @@ void receive(Kind from, Kind to, std::size_t room) {
     }
 }
 
+// MPI_Waitall says of each receive by itself what has failed, in words that have its tag.
+void receive_all(std::size_t room) {
+    std::vector<gpu::Memory> memories;
+    std::vector<MPI_Request> requests(kMessages);
+    std::vector<MPI_Status> statuses(kMessages);
+    for (int m = 0; m < kMessages; ++m) {
+        memories.emplace_back(Kind::kDevice, Bytes(room));
+        MPI_Irecv(memories.back().at(0), static_cast<int>(room), MPI_BYTE, 0, m, MPI_COMM_WORLD,
+                  &requests[static_cast<std::size_t>(m)]);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    const int code = MPI_Waitall(kMessages, requests.data(), statuses.data());
+    expect(code == MPI_ERR_IN_STATUS, "MPI_ERR_IN_STATUS", Kind::kDevice, Kind::kDevice, room);
+    for (int m = 0; m < kMessages; ++m) {
+        int mpi_class = MPI_SUCCESS, length = 0;
+        char text[MPI_MAX_ERROR_STRING] = "";
+        const int error = statuses[static_cast<std::size_t>(m)].MPI_ERROR;
+        MPI_Error_class(error, &mpi_class);
+        MPI_Error_string(error, text, &length);
+        const std::string tag = "tag " + std::to_string(m) + ":";
+        const bool right = is_long(m)
+                               ? mpi_class == MPI_ERR_TRUNCATE && std::string(text).find(tag) != std::string::npos
+                               : error == MPI_SUCCESS;
+        expect(right, text, Kind::kDevice, Kind::kDevice, room);
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -96,6 +124,11 @@ int main(int argc, char** argv) {
                 else
                     receive(from, to, room);
         }
+    constexpr std::size_t kLarge = 300000;
+    if (rank == 0)
+        send(Kind::kDevice, kLarge);
+    else
+        receive_all(kLarge);
     MPI_Finalize();
     return failures == 0 ? 0 : 1;
 }
