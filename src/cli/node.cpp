@@ -91,6 +91,10 @@ std::string nic_title(const Node& node, int nic) {
     return fmt::format("NIC {}{}{}", device.name, device.name.empty() ? "" : "  ", device.pci);
 }
 
+bool some_share_is_several(const Node& node) {
+    return std::any_of(node.shares.begin(), node.shares.end(), [](const auto& share) { return share.size() > 1; });
+}
+
 std::string ranks_on(const Node& node, int gpu) {
     topology::Cpus ranks;  // any set of numbers
     for (std::size_t rank = 0; rank < node.choices.size(); ++rank)

@@ -14,6 +14,7 @@ struct Node {
     topology::Machine machine;
     topology::NodeFacts facts;
     std::vector<topology::Choice> choices;  // by rank
+    std::vector<std::vector<int>> shares;   // the same: its GPUs when all are divided, in the order of a ring
 };
 
 std::string node_as_text(const Node& node);
@@ -31,6 +32,7 @@ Part drawn(const topology::Machine& machine);
 
 std::string gpu_title(const Node& node, int gpu);  // "GPU 2  0000:44:00.0  GA100"
 std::string nic_title(const Node& node, int nic);
+bool some_share_is_several(const Node& node);
 std::string ranks_on(const Node& node, int gpu);  // "rank 0", "ranks 0-3,8", "" for none
 
 }  // namespace swy::cli

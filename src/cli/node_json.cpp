@@ -44,6 +44,7 @@ Json rank(const Node& node, std::size_t number) {
     told["visible"] = node.facts.ranks[number].visible;
     told["distance"] = has && choice.bound ? Json(word(choice.reach)) : Json(nullptr);
     told["ranks_on_gpu"] = choice.load;
+    told["share"] = node.shares[number];
     told["nic"] = nic >= 0 ? or_null(node.machine.nics[static_cast<std::size_t>(nic)].name) : Json(nullptr);
     return told;
 }

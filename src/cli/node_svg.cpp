@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -117,8 +118,12 @@ class Picture {
         const auto& chosen = node_.choices[rank];
         if (chosen.gpu < 0)
             return fmt::format("rank {}: no GPU: {}", rank, chosen.why);
-        return fmt::format("rank {}: {} (ordinal {}): {}", rank,
-                           node_.machine.gpus[static_cast<std::size_t>(chosen.gpu)].pci, chosen.ordinal, chosen.why);
+        const std::string ring = node_.shares[rank].size() < 2
+                                     ? ""
+                                     : fmt::format("; its share, in a ring: {}", fmt::join(node_.shares[rank], ","));
+        return fmt::format("rank {}: {} (ordinal {}): {}{}", rank,
+                           node_.machine.gpus[static_cast<std::size_t>(chosen.gpu)].pci, chosen.ordinal, chosen.why,
+                           ring);
     }
 
     // A device's box, and in it its ranks.

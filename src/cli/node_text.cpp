@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "cli/node.hpp"
 #include "topology/devices.hpp"
+#include "topology/order.hpp"
 
 namespace swy::cli {
 
@@ -117,10 +119,44 @@ std::string table(const Node& node) {
     return text;
 }
 
+std::string_view words(topology::Between between) {
+    constexpr std::array<std::string_view, topology::kBetween> kWords = {
+        "slices of one GPU",  "NVLink",    "PCI switch",       "host bridge",    "the same cores", "the same L3",
+        "the same NUMA node", "not known", "the same package", "another package"};
+    return kWords[static_cast<std::size_t>(between)];
+}
+
+// Where ranks get several GPUs: which, in the order of a ring.
+std::string rings(const Node& node) {
+    if (!some_share_is_several(node))
+        return {};
+    std::vector<std::array<std::string, 2>> lists;  // GPUs, ordinals
+    std::size_t widest = std::string_view("ordinals").size();
+    for (std::size_t rank = 0; rank < node.shares.size(); ++rank) {
+        const std::vector<int>& visible = node.facts.ranks[rank].visible;
+        auto& [gpus, ordinals] = lists.emplace_back();
+        for (const int gpu : node.shares[rank]) {
+            const auto ordinal = std::find(visible.begin(), visible.end(), gpu) - visible.begin();
+            gpus += fmt::format("{}{}", gpus.empty() ? "" : ",", gpu);
+            ordinals += fmt::format("{}{}", ordinals.empty() ? "" : ",", ordinal);
+        }
+        widest = std::max({widest, gpus.size(), ordinals.size()});
+    }
+    std::string text = fmt::format(
+        "\nAll GPUs divided among the ranks (switchyard run --gpus=near), in a ring of near neighbours\n"
+        "{:>4}  {:<{}}  {:<{}}  {}\n",
+        "rank", "GPUs", widest, "ordinals", widest, "farthest step, the one to the next rank included");
+    for (std::size_t rank = 0; rank < lists.size(); ++rank)
+        text += fmt::format("{:>4}  {:<{}}  {:<{}}  {}\n", rank, lists[rank][0].empty() ? "-" : lists[rank][0], widest,
+                            lists[rank][1].empty() ? "-" : lists[rank][1], widest,
+                            lists[rank][0].empty() ? "-" : words(farthest(node.facts, node.shares, rank)));
+    return text;
+}
+
 }  // namespace
 
 std::string node_as_text(const Node& node) {
-    return tree(node) + distances(node) + table(node);
+    return tree(node) + distances(node) + table(node) + rings(node);
 }
 
 }  // namespace swy::cli

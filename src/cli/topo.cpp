@@ -66,6 +66,7 @@ int topo(std::span<const std::string> words) {
     if (const std::string problem = topology::add_ranks(lists, node.machine, node.facts); !problem.empty())
         return refuse(app, problem, kUsage);
     node.choices = topology::choose(node.facts);
+    node.shares = topology::share_out(node.facts, node.choices);
     std::fputs((format == "json"  ? node_as_json(node)
                 : format == "svg" ? node_as_svg(node)
                                   : node_as_text(node))

@@ -7,6 +7,7 @@
 #include "topology/distance.hpp"
 #include "topology/explain.hpp"
 #include "topology/neighbours.hpp"
+#include "topology/order.hpp"
 
 namespace swy::topology {
 
@@ -120,15 +121,21 @@ std::vector<std::vector<int>> share_out(const NodeFacts& facts, std::span<const 
         if (!taken[static_cast<std::size_t>(gpu)])
             left.push_back(gpu);
     Problem problem{count(left), count(choices), {}};
+    const std::int64_t all_steps =
+        (length({Between::kMachine, INT64_MAX}) + 1) * static_cast<std::int64_t>(left.size());
     for (const int gpu : left)
-        for (const RankFacts& rank : facts.ranks) {
-            const bool sees = std::find(rank.visible.begin(), rank.visible.end(), gpu) != rank.visible.end();
-            problem.cost.push_back(sees ? distance(facts, rank, gpu).value : kHidden);
+        for (std::size_t rank = 0; rank < choices.size(); ++rank) {
+            const RankFacts& who = facts.ranks[rank];
+            const bool sees = std::find(who.visible.begin(), who.visible.end(), gpu) != who.visible.end();
+            problem.cost.push_back(sees ? distance(facts, who, gpu).value * all_steps +
+                                              length(step(facts, choices[rank].gpu, gpu))
+                                        : kHidden);
         }
     const std::vector<int> takers = assign(problem);
     for (std::size_t i = 0; i < left.size(); ++i)
         if (takers[i] >= 0)
             shares[static_cast<std::size_t>(takers[i])].push_back(left[i]);
+    order_shares(facts, shares);
     return shares;
 }
 

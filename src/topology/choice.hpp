@@ -24,6 +24,9 @@ struct GpuFacts {
     // packages that overlap with it. Local ones empty: not known where the GPU is.
     Cpus local, cache, numa, package;
     std::vector<int> nodes;  // indices of the NUMA nodes in NodeFacts::nodes
+    // The PCI way to it: its host bridge, the bridges of switches, and itself, by what the system calls them. Empty
+    // where that is not known; the same for slices of one GPU.
+    std::vector<std::string> path = {};
 };
 
 struct RankFacts {
@@ -55,8 +58,9 @@ std::vector<Choice> choose(const NodeFacts& facts);
 // memory and network are used together as late as can be.
 std::vector<Choice> choose_spread(const NodeFacts& facts);
 
-// All GPUs that each rank is to see when the node's are divided among its ranks, its choice first: with fewer ranks
-// than GPUs no GPU is left unused.
+// All GPUs that each rank is to see when the node's are divided among its ranks, its choice first and the others in the
+// order of a ring (order.hpp): with fewer ranks than GPUs no GPU is left unused. A GPU that is equally far from several
+// ranks goes to one whose choice is near it.
 std::vector<std::vector<int>> share_out(const NodeFacts& facts, std::span<const Choice> choices);
 
 }  // namespace swy::topology

@@ -15,7 +15,7 @@ int listed(const std::vector<PciDevice>& gpus, const std::string& pci) {
 enum class Near { kBridge, kNode, kPackage, kNot };
 
 Near nearness(const PciDevice& gpu, const PciDevice& nic) {
-    if (!gpu.way.empty() && gpu.way == nic.way)
+    if (share_host_bridge(gpu, nic))
         return Near::kBridge;
     if (gpu.place.numa.overlaps(nic.place.numa))
         return Near::kNode;

@@ -1,4 +1,5 @@
-// How far a rank is from a GPU, in a person's words and as a number that sums up. For choice.cpp alone.
+// How far a rank is from a GPU, in a person's words and as a number that sums up, and how far two GPUs are from each
+// other. For the plain functions of this folder alone.
 #pragma once
 
 #include "topology/choice.hpp"
@@ -14,5 +15,27 @@ struct Distance {
 
 bool is_bound(const NodeFacts& facts, const RankFacts& rank);
 Distance distance(const NodeFacts& facts, const RankFacts& rank, int gpu);
+
+// What data between two GPUs has to pass, the nearest first.
+enum class Between : std::uint8_t {
+    kOneGpu,  // nothing: slices of one
+    kLink,    // NVLink
+    kSwitch,  // switches of PCI
+    kBridge,  // their host bridge (root complex)
+    kLocal,   // as far as the one's local cores are from the other: Reach
+    kCache,
+    kNuma,
+    kUnknown,
+    kPackage,
+    kMachine
+};
+inline constexpr std::size_t kBetween = 10;
+
+struct Step {
+    Between between = Between::kUnknown;
+    std::int64_t finer = 0;  // what its links lack to the node's fastest, or bridges, or latency: less is shorter
+};
+Step step(const NodeFacts& facts, int one, int other);  // either way the same
+std::int64_t length(const Step& step);                  // as a number that sums up
 
 }  // namespace swy::topology

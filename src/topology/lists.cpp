@@ -97,7 +97,7 @@ std::string add_ranks(const Lists& lists, Machine& machine, NodeFacts& facts) {
             gpus = std::max(gpus, gpu + 1);
     }
     while (static_cast<int>(machine.gpus.size()) < gpus)
-        machine.gpus.push_back({"unknown", "", "", {}, "", false});
+        machine.gpus.push_back({"unknown", "", "", {}, false});
     std::vector<int> all = lists.all;
     if (all.empty()) {
         all.resize(machine.gpus.size());

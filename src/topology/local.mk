@@ -13,5 +13,6 @@ swy_topology_sources = \
     src/topology/members.cpp src/topology/members.hpp \
     src/topology/memory.cpp src/topology/memory.hpp \
     src/topology/neighbours.cpp src/topology/neighbours.hpp \
-    src/topology/nics.cpp src/topology/nics.hpp
+    src/topology/nics.cpp src/topology/nics.hpp \
+    src/topology/order.cpp src/topology/order.hpp
 libswy_la_SOURCES += $(swy_topology_sources)

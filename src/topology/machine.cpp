@@ -71,11 +71,19 @@ std::string address_of(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& pci) {
     return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.domain, pci.bus, pci.dev, pci.func);
 }
 
-std::string host_bridge_of(hwloc_obj_t device) {
-    for (; device != nullptr; device = device->parent)
-        if (device->type == HWLOC_OBJ_BRIDGE && device->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST)
-            return fmt::format("{:04x}:{:02x}", device->attr->bridge.downstream.pci.domain,
-                               device->attr->bridge.downstream.pci.secondary_bus);
+// From the host bridge to the device; none where the topology has no host bridge above it.
+std::vector<std::string> path_to(hwloc_obj_t device) {
+    std::vector<std::string> path{address_of(device->attr->pcidev)};
+    for (hwloc_obj_t above = device->parent; above != nullptr && above->type == HWLOC_OBJ_BRIDGE;
+         above = above->parent) {
+        const auto& bridge = above->attr->bridge;
+        const bool host = bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST;
+        path.push_back(
+            host ? fmt::format("{:04x}:{:02x}", bridge.downstream.pci.domain, bridge.downstream.pci.secondary_bus)
+                 : address_of(bridge.upstream.pci));
+        if (host)
+            return {path.rbegin(), path.rend()};
+    }
     return {};
 }
 
@@ -122,8 +130,8 @@ void read_devices(hwloc_topology_t topology, Machine& machine) {
         const bool nic = pci.class_id >> 8 == kNetwork;
         if (!nic && !is_gpu(pci))
             return;
-        PciDevice device{address_of(pci),        "",    "",  place_of(topology, machine, object),
-                         host_bridge_of(object), false, true};
+        PciDevice device{address_of(pci), "", "", place_of(topology, machine, object), false, true};
+        device.place.path = path_to(object);
         const char* model = hwloc_obj_get_info_by_name(object, "PCIDevice");
         device.name = nic ? network_name(object, device) : model != nullptr ? model : "";
         (nic ? nics : gpus).push_back({{pci.domain, pci.bus, pci.dev, pci.func}, std::move(device)});
@@ -254,6 +262,10 @@ std::string read_machine(const std::string& xml, Machine& machine) {
     read_latency(topology.get(), machine);
     read_links(topology.get(), machine);
     return {};
+}
+
+bool share_host_bridge(const PciDevice& a, const PciDevice& b) {
+    return !a.place.path.empty() && !b.place.path.empty() && a.place.path.front() == b.place.path.front();
 }
 
 NodeFacts facts_of(const Machine& machine) {

@@ -14,7 +14,6 @@ struct PciDevice {
     std::string name;    // as hwloc or the driver has it; may be empty
     std::string uuid;    // of the driver; empty otherwise
     GpuFacts place;      // where it is, for a NIC too
-    std::string way;     // the host bridge that it is behind: devices with the same one share it
     bool verbs = false;  // a NIC with InfiniBand's interface (RoCE too)
     bool active = true;  // false: a NIC with that interface none of whose ports has a link
 };
@@ -43,6 +42,8 @@ struct Machine {
     std::vector<int> latency;     // as in NodeFacts
     std::vector<std::int64_t> links;
 };
+
+bool share_host_bridge(const PciDevice& a, const PciDevice& b);
 
 // `xml` empty: this machine, or what HWLOC_XMLFILE names. Returns "" or what is wrong and what to do.
 std::string read_machine(const std::string& xml, Machine& machine);

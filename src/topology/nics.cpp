@@ -44,9 +44,9 @@ std::string rdma_devices(const Machine& machine) {
     for (const PciDevice& nic : machine.nics)
         if (nic.verbs && nic.active && !nic.name.empty())
             usable.push_back(&nic);
-    const auto shared = [](const PciDevice& a, const PciDevice& b) { return !a.way.empty() && a.way == b.way; };
     const bool each_has_one = std::all_of(machine.gpus.begin(), machine.gpus.end(), [&](const PciDevice& gpu) {
-        return std::any_of(usable.begin(), usable.end(), [&](const PciDevice* nic) { return shared(gpu, *nic); });
+        return std::any_of(usable.begin(), usable.end(),
+                           [&](const PciDevice* nic) { return share_host_bridge(gpu, *nic); });
     });
     if (machine.gpus.empty() || !each_has_one)
         return {};
@@ -54,7 +54,7 @@ std::string rdma_devices(const Machine& machine) {
     std::size_t near = 0;
     for (const PciDevice* nic : usable)
         if (std::any_of(machine.gpus.begin(), machine.gpus.end(),
-                        [&](const PciDevice& gpu) { return shared(gpu, *nic); })) {
+                        [&](const PciDevice& gpu) { return share_host_bridge(gpu, *nic); })) {
             names += (near++ == 0 ? "=" : ",") + nic->name;
         }
     return near < usable.size() ? names : std::string();
