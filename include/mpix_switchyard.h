@@ -32,6 +32,15 @@ int MPIX_Query_cuda_support(void);
  * none. Collective over `comm`, an intracommunicator. See MPIX_Device_suggest(3). */
 int MPIX_Device_suggest(MPI_Comm comm, int* device);
 
+/* The same for a process that uses several devices: all that are its part when those of the node are divided, in the
+ * order of a ring in which neighbours are near, the one that suits it best first. At most `max_devices` are stored;
+ * *ndevices says how many there are. See MPIX_Device_suggest(3). */
+int MPIX_Device_suggest_multi(MPI_Comm comm, int max_devices, int devices[], int* ndevices);
+
+/* Which of these devices is nearest to a buffer in host memory, the first of those that are equally near; with no list,
+ * of all that the process sees. Local. See MPIX_Device_suggest(3). */
+int MPIX_Device_near(const void* buffer, int ndevices, const int devices[], int* device);
+
 /* A communicator for the group of this name: one that the program has declared, one of the file in SWITCHYARD_GROUPS,
  * or a process set of the launcher. Collective over the group's members alone, with the ranks in the group's order; a
  * process that is in no group of this name gets MPI_COMM_NULL. To be freed by MPI_Comm_free. See

@@ -3,7 +3,10 @@
 // or without GPUs.
 #include <mpix_switchyard.h>
 
+#include <algorithm>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "comm/named.hpp"
 #include "comm/suggest.hpp"
@@ -55,7 +58,42 @@ extern "C" SWY_EXPORT int MPIX_Device_suggest(MPI_Comm comm, int* device) {
     const route::Inside guard;
     if (device == nullptr)
         return error::raise(Owner(comm), MPI_ERR_ARG, "MPIX_Device_suggest: the address for the device is NULL");
-    return comm::suggest(comm, *device);
+    std::vector<int> devices;
+    const int code = comm::suggest(comm, devices);
+    *device = devices.empty() ? MPI_UNDEFINED : devices.front();
+    return code;
+}
+
+extern "C" SWY_EXPORT int MPIX_Device_suggest_multi(MPI_Comm comm, int max_devices, int devices[], int* ndevices) {
+    const route::Inside guard;
+    const auto refuse = [&](int mpi_class, const char* why) {
+        return error::raise(Owner(comm), mpi_class, std::string("MPIX_Device_suggest_multi: ") + why);
+    };
+    if (max_devices < 0)
+        return refuse(MPI_ERR_COUNT, "max_devices is negative");
+    if (ndevices == nullptr || (devices == nullptr && max_devices > 0))
+        return refuse(MPI_ERR_ARG, ndevices == nullptr ? "the address for the number of devices is NULL"
+                                                       : "the list for the devices is NULL");
+    std::vector<int> all;
+    if (const int code = comm::suggest(comm, all); code != MPI_SUCCESS)
+        return code;
+    std::copy_n(all.begin(), std::min(all.size(), static_cast<std::size_t>(max_devices)), devices);
+    *ndevices = static_cast<int>(all.size());
+    return MPI_SUCCESS;
+}
+
+extern "C" SWY_EXPORT int MPIX_Device_near(const void* buffer, int ndevices, const int devices[], int* device) {
+    const route::Inside guard;
+    const auto refuse = [&](int mpi_class, const char* why) {
+        return error::raise(Owner(), mpi_class, std::string("MPIX_Device_near: ") + why);
+    };
+    if (ndevices < 0)
+        return refuse(MPI_ERR_COUNT, "ndevices is negative");
+    if (device == nullptr || (devices == nullptr && ndevices > 0))
+        return refuse(MPI_ERR_ARG,
+                      device == nullptr ? "the address for the device is NULL" : "the list of devices is NULL");
+    *device = comm::near(buffer, std::span(devices, static_cast<std::size_t>(ndevices)));
+    return MPI_SUCCESS;
 }
 
 namespace {

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "device/device.hpp"
 #include "real.hpp"
 #include "topology/members.hpp"
+#include "topology/memory.hpp"
 
 namespace swy::comm {
 namespace {
@@ -31,7 +33,8 @@ int gather(MPI_Comm comm, const std::string& mine, std::vector<std::string>& all
     return rc;
 }
 
-int suggest_on_node(MPI_Comm node, int& ordinal) {
+// The ordinals of this process's part of the node's GPUs, the one that suits it best first.
+int suggest_on_node(MPI_Comm node, std::vector<int>& ordinals) {
     device::load_driver();
     std::vector<std::string> texts;
     if (const int rc = gather(node, pack(topology::this_process()), texts); rc != MPI_SUCCESS)
@@ -44,15 +47,17 @@ int suggest_on_node(MPI_Comm node, int& ordinal) {
     static_cast<void>(topology::read_machine("", machine));
     int rank = 0;
     real::Comm_rank(node, &rank);
-    ordinal = choose(facts_of(members, machine))[static_cast<std::size_t>(rank)].ordinal;
-    if (ordinal < 0)
-        ordinal = MPI_UNDEFINED;
+    const topology::NodeFacts facts = facts_of(members, machine);
+    const std::vector<int>& visible = facts.ranks[static_cast<std::size_t>(rank)].visible;
+    const std::vector<std::vector<int>> shares = share_out(facts, choose(facts));
+    for (const int gpu : shares[static_cast<std::size_t>(rank)])
+        ordinals.push_back(static_cast<int>(std::find(visible.begin(), visible.end(), gpu) - visible.begin()));
     return MPI_SUCCESS;
 }
 
 }  // namespace
 
-int suggest(MPI_Comm comm, int& ordinal) {
+int suggest(MPI_Comm comm, std::vector<int>& ordinals) {
     int rank = 0;
     MPI_Comm node = MPI_COMM_NULL;
     int rc = real::Comm_rank(comm, &rank);
@@ -60,9 +65,20 @@ int suggest(MPI_Comm comm, int& ordinal) {
         rc = real::Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
     if (rc != MPI_SUCCESS)
         return rc;
-    rc = suggest_on_node(node, ordinal);
+    rc = suggest_on_node(node, ordinals);
     real::Comm_free(&node);
     return rc;
+}
+
+int near(const void* buffer, std::span<const int> ordinals) {
+    device::load_driver();
+    const device::Location location = device::locate(buffer);
+    if (location.on_device() && !location.any_device)
+        return location.ordinal;
+    std::vector<int> all(static_cast<std::size_t>(ordinals.empty() ? device::device_count() : 0));
+    std::iota(all.begin(), all.end(), 0);
+    const std::span<const int> listed = ordinals.empty() ? all : ordinals;
+    return listed.empty() ? MPI_UNDEFINED : listed[topology::nearest_device(buffer, listed)];
 }
 
 void warn_of_idle_gpus(const State& state, const carrier::nccl::Group& group) {

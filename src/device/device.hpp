@@ -58,7 +58,9 @@ struct Location {
     Context context = nullptr;  // the context the memory belongs to; the device's primary one where the driver names
                                 // none (VMM, pools)
     bool primary = true;        // context is the device's primary one (NCCL needs that)
-    std::uintptr_t begin = 0;   // the allocation, [begin, end), where the driver knows it
+    bool any_device = false;   // managed memory at home on the host: the ordinal is that of the nearest device on which
+                               // the program has a context, but any of these will do
+    std::uintptr_t begin = 0;  // the allocation, [begin, end), where the driver knows it
     std::uintptr_t end = 0;
 
     // Must MPI be kept from this memory? Managed memory counts: it is treated as device memory throughout.
@@ -159,6 +161,8 @@ class Lane {
     //   run.
     // kDevice: on any stream of the context. Blocks in cuCtxSynchronize, so work of ours on that device must not wait
     // for this process.
+    // Once memory has been seen that any device may move, the primary contexts of all other devices count too: the
+    // program may work on it there.
     Result wait_for_program(Sync sync);
     Result copy(void* to, const void* from, std::size_t bytes);  // any kinds of memory; unified addressing
     Result copy_2d(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
@@ -179,6 +183,8 @@ class Lane {
 
   private:
     void give_back() noexcept;
+    Result wait_for_context(Context context, CUevent_st* event, Sync sync);
+    Result wait_for_others(Sync sync);
 
     std::shared_ptr<Home> home_;
     Context context_ = nullptr;

@@ -19,6 +19,9 @@ struct Driver {
     std::string file;  // of the library
 };
 
+// Set once locate() has met memory that any of several devices may move (Location::any_device).
+extern std::atomic<bool> any_device_moves;
+
 // Null while no driver is loaded or it is unusable, and for ever in a process made by fork(): the driver's state does
 // not survive one, and MPI may not be called there.
 extern std::atomic<const Driver*> the_driver;

@@ -125,9 +125,30 @@ bool Lane::alive() const {
 Result Lane::wait_for_program(Sync sync) {
     if (sync == Sync::kNone)
         return CUDA_SUCCESS;
-    return with(context_, [&](const Driver& driver) -> Result {
-        return sync == Sync::kLegacy ? wait_for_legacy_stream(driver, stream_, event_) : driver.context_synchronize();
+    const Result result = wait_for_context(context_, event_, sync);
+    return result == CUDA_SUCCESS && any_device_moves.load(std::memory_order_relaxed) ? wait_for_others(sync) : result;
+}
+
+Result Lane::wait_for_context(Context context, CUevent_st* event, Sync sync) {
+    return with(context, [&](const Driver& driver) -> Result {
+        return sync == Sync::kLegacy ? wait_for_legacy_stream(driver, stream_, event) : driver.context_synchronize();
     });
+}
+
+Result Lane::wait_for_others(Sync sync) {
+    for (int ordinal = 0; ordinal < device_count(); ++ordinal) {
+        const Driver* d = driver();
+        const Context context = d != nullptr ? primary_context(*d, ordinal) : nullptr;
+        if (context == nullptr || context == context_)
+            continue;
+        Lane other;  // for its event
+        Result result = acquire(context, other);
+        if (result == CUDA_SUCCESS)
+            result = wait_for_context(context, other.event_, sync);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    return CUDA_SUCCESS;
 }
 
 Result Lane::copy(void* to, const void* from, std::size_t bytes) {

@@ -1,11 +1,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "device/driver.hpp"
+#include "topology/memory.hpp"
 
 namespace swy::device {
+
+std::atomic<bool> any_device_moves{false};
+
 namespace {
 
 // Can the host read the word at an address? The kernel copies the new signal mask before it looks at `how`, which is
@@ -82,13 +88,42 @@ Kind kind_of(const Attributes& found) {
     }
 }
 
-int first_ordinal_in_use(const Driver& driver) {
-    if (const int current = ordinal_of(driver, nullptr); current >= 0)
-        return current;
+// The devices on which the program has a context: that of the memory's own context, the calling thread's, all others.
+std::vector<int> ordinals_in_use(const Driver& driver, Context owner) {
+    std::vector<int> ordinals;
+    const auto add = [&](int ordinal) {
+        if (ordinal >= 0 && std::find(ordinals.begin(), ordinals.end(), ordinal) == ordinals.end())
+            ordinals.push_back(ordinal);
+    };
+    if (owner != nullptr)
+        add(ordinal_of(driver, owner));
+    add(ordinal_of(driver, nullptr));
     for (int ordinal = 0; ordinal < device_count(); ++ordinal)
         if (primary_context(driver, ordinal) != nullptr)
-            return ordinal;
-    return 0;
+            add(ordinal);
+    return ordinals.empty() ? std::vector<int>{0} : ordinals;
+}
+
+// Has the program told CUDA that this managed memory is to stay on the host (cuMemAdvise)?
+bool prefers_host(const Driver& driver, const void* address) {
+    int device = CU_DEVICE_INVALID;
+    return driver.memory_range_get_attribute != nullptr &&
+           driver.memory_range_get_attribute(&device, sizeof device, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
+                                             pointer(address), 1) == CUDA_SUCCESS &&
+           device == CU_DEVICE_CPU;
+}
+
+// Managed memory at home on the host belongs to no device. One is needed for the streams that move it: the one nearest
+// to its NUMA node, since the bytes go through the host's memory.
+void choose_nearest(const Driver& driver, const void* address, Location& location) {
+    const std::vector<int> ordinals = ordinals_in_use(driver, location.context);
+    const std::size_t nearest = topology::nearest_device(address, ordinals);
+    location.any_device = location.kind == Kind::kManaged;
+    if (location.any_device && ordinals.size() > 1)
+        any_device_moves.store(true, std::memory_order_relaxed);
+    location.ordinal = ordinals[nearest];
+    if (location.context != nullptr && ordinal_of(driver, location.context) != location.ordinal)
+        location.context = nullptr;
 }
 
 // Memory made by cuMemCreate and by cuMemAllocAsync belongs to a device and to no context.
@@ -146,10 +181,9 @@ Location locate(const void* address) {
         return location;
     location.context = found.context;
     location.ordinal = found.ordinal;
-    if (location.ordinal < 0 && location.context != nullptr)
-        location.ordinal = ordinal_of(*d, location.context);
-    if (location.ordinal < 0)  // managed memory whose pages are preferred on the host
-        location.ordinal = first_ordinal_in_use(*d);
+    const bool at_home_on_host = location.kind == Kind::kManaged && device_count() > 1 && prefers_host(*d, address);
+    if (location.ordinal < 0 || at_home_on_host)
+        choose_nearest(*d, address, location);
     choose_context(*d, location);
     return location;
 }

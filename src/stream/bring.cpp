@@ -66,7 +66,7 @@ std::string Brought::bring(Communicator& comm, const What& what) {
 
 bool Brought::is_here(const Communicator& comm, const void* first) {
     const device::Location location = device::locate(first);
-    return location.on_device() && location.primary && location.ordinal == comm.where.ordinal;
+    return location.on_device() && location.primary && (location.any_device || location.ordinal == comm.where.ordinal);
 }
 
 Brought::How Brought::choose(Communicator& comm) {

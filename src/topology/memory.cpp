@@ -1,19 +1,28 @@
 #include "topology/memory.hpp"
 
 #include <hwloc.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <mutex>
+
+#include "topology/devices.hpp"
+#include "topology/distance.hpp"
 
 namespace swy::topology {
 
 namespace {
 
-// "0" or "0-3": whether the system has more than one, without hwloc, which takes a while on large machines.
+// "0" or "0-3": whether the system has more than one, without hwloc, which takes a while on large machines; or perhaps
+// has, by a file that describes it.
 bool has_several_nodes() {
+    if (const char* file = std::getenv("HWLOC_XMLFILE"); file != nullptr && *file != '\0')
+        return true;
     std::string online;
     std::ifstream("/sys/devices/system/node/online") >> online;
     return std::any_of(online.begin(), online.end(),
@@ -72,6 +81,49 @@ bool prefer_nodes(void* data, std::size_t bytes, const std::vector<unsigned>& no
         hwloc_set_area_membind(topology, data, bytes, set, HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_BYNODESET) == 0;
     hwloc_bitmap_free(set);
     return taken;
+}
+
+int node_of(const void* address) {
+    // Without a list of nodes to move pages to, the system tells where they are: move_pages(2).
+    void* page = const_cast<void*>(address);
+    int node = -1;
+    return syscall(SYS_move_pages, 0, 1UL, &page, nullptr, &node, 0) == 0 && node >= 0 ? node : -1;
+}
+
+std::size_t nearest_gpu(const Machine& machine, int node, std::span<const std::string> pci) {
+    const auto holds = [&](const NumaNode& numa) { return node >= 0 && numa.number == static_cast<unsigned>(node); };
+    const auto there = std::find_if(machine.nodes.begin(), machine.nodes.end(), holds);
+    if (there == machine.nodes.end())
+        return 0;
+    NodeFacts facts = facts_of(machine);
+    facts.gpus.clear();
+    for (const std::string& address : pci) {
+        const auto gpu = std::find_if(machine.gpus.begin(), machine.gpus.end(),
+                                      [&](const PciDevice& g) { return g.pci == address; });
+        facts.gpus.push_back(gpu == machine.gpus.end() ? GpuFacts{} : gpu->place);
+    }
+    const RankFacts cores{there->cpus, {}};
+    std::size_t nearest = 0;
+    for (std::size_t gpu = 1; gpu < pci.size(); ++gpu)
+        if (distance(facts, cores, static_cast<int>(gpu)).value <
+            distance(facts, cores, static_cast<int>(nearest)).value)
+            nearest = gpu;
+    return nearest;
+}
+
+std::size_t nearest_device(const void* address, std::span<const int> ordinals) {
+    static const bool several = has_several_nodes();
+    if (ordinals.size() < 2 || !several)
+        return 0;
+    static const Machine* machine = [] {
+        auto* read = new Machine;                    // not destroyed at exit
+        static_cast<void>(read_machine("", *read));  // where that fails no node is known
+        return read;
+    }();
+    std::vector<std::string> pci;
+    for (const int ordinal : ordinals)
+        pci.push_back(pci_address(ordinal));
+    return nearest_gpu(*machine, node_of(address), pci);
 }
 
 }  // namespace swy::topology

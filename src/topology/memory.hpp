@@ -1,7 +1,9 @@
-// Where host memory that a GPU copies from and to should lie: on the NUMA nodes next to it.
+// Where host memory that a GPU copies from and to should lie: on the NUMA nodes next to it. And the other way round,
+// which GPU is for host memory that is there.
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,5 +22,17 @@ std::vector<unsigned> nodes_near_device(const std::string& pci);
 // turns into an error. False where it was not taken (no node named, a kernel or container that refuses), which is none
 // either.
 bool prefer_nodes(void* data, std::size_t bytes, const std::vector<unsigned>& nodes);
+
+// The system's number of the NUMA node that has the page of an address; -1 where it does not tell: there is no page
+// yet, or a container forbids the question.
+int node_of(const void* address);
+
+// Which of these GPUs, by PCI address, is nearest to a NUMA node, by the distances that count for ranks; the first one
+// of those that are equally near, and of all where the machine does not have the node. Its place in the list.
+std::size_t nearest_gpu(const Machine& machine, int node, std::span<const std::string> pci);
+
+// The same for host memory and this process's devices, by ordinal, on the machine at hand. Asks nothing where there is
+// one device or one NUMA node, and for the machine once.
+std::size_t nearest_device(const void* address, std::span<const int> ordinals);
 
 }  // namespace swy::topology

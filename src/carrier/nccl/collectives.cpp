@@ -199,7 +199,9 @@ Reason take_location(const void* data, Work& work) {
         return Reason::kMixed;
     if (!location.primary)
         return Reason::kForeignContext;
-    if (work.location.ordinal >= 0 && work.location.ordinal != location.ordinal)
+    if (work.location.ordinal >= 0 && location.any_device)
+        return Reason::kNone;
+    if (work.location.ordinal >= 0 && work.location.ordinal != location.ordinal && !work.location.any_device)
         return Reason::kSeveralDevices;
     work.location = location;
     return Reason::kNone;

@@ -4,7 +4,8 @@ device_tests = tests/unit/device/states tests/unit/device/pools tests/unit/devic
     tests/unit/device/gate tests/unit/device/host_ranges
 check_PROGRAMS += $(device_tests)
 TESTS += $(device_tests) tests/unit/device/valgrind.test
-tests_unit_device_states_SOURCES = tests/unit/device/states.cpp tests/unit/device/in_child.hpp tests/unit/device/fake_driver.h
+tests_unit_device_states_SOURCES = tests/unit/device/states.cpp tests/unit/device/at_home.cpp \
+    tests/unit/device/in_child.hpp tests/unit/device/fake_driver.h tests/unit/device/virtual_gpus.hpp
 tests_unit_device_states_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_device_states_LDADD = $(UNIT_LIBS)
 tests_unit_device_pools_SOURCES = tests/unit/device/pools.cpp tests/unit/device/in_child.hpp tests/unit/device/fake_driver.h

@@ -1,5 +1,5 @@
-// Where staging memory should lie and which RDMA devices NCCL is told to use: tests/topology/memory.tsv and nics.tsv,
-// and what this machine's kernel makes of the first.
+// Where staging memory should lie, which GPU is nearest to memory, and which RDMA devices NCCL is told to use:
+// tests/topology/memory.tsv, near.tsv and nics.tsv, and what this machine's kernel says of the first two.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "read_cases.hpp"
 #include "topology/memory.hpp"
@@ -61,6 +62,36 @@ TEST(Memory, Is_preferred_where_it_is_asked_for_and_still_there_where_the_kernel
 
 TEST(Memory, Of_a_device_that_the_machine_does_not_have_is_anywhere) {
     EXPECT_TRUE(nodes_near_device("ffff:ff:1f.0").empty());
+}
+
+TEST(Nearest_GPU, Is_that_which_is_written_down) {
+    const std::vector<Case> cases = read_cases(cases_folder() / "near.tsv");
+    EXPECT_GE(cases.size(), 10u);
+    for (const Case& one : cases) {
+        SCOPED_TRACE(one.at("id") + ": " + one.at("why"));
+        std::vector<std::string> pci;
+        std::istringstream list(one.at("pci"));
+        for (std::string address; std::getline(list, address, ',');)
+            pci.push_back(address);
+        EXPECT_EQ(pci.at(nearest_gpu(machine_of(one), std::stoi(one.at("node")), pci)), one.at("expect"));
+    }
+}
+
+TEST(Nodes, Of_pages_are_the_kernels) {
+    constexpr std::size_t kBytes = 1 << 20;
+    void* data = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(data, MAP_FAILED);
+    EXPECT_EQ(node_of(data), -1) << "there is no page before it is touched";
+    static_cast<char*>(data)[0] = 1;
+    int kernels = -1;
+    constexpr int kNodeOfAddress = 1 | 2;  // MPOL_F_NODE | MPOL_F_ADDR
+    const bool told = syscall(SYS_get_mempolicy, &kernels, nullptr, 0UL, data, kNodeOfAddress) == 0;
+    const int node = node_of(data);
+    munmap(data, kBytes);
+    EXPECT_EQ(node_of(data), -1) << "nor after it is gone";
+    if (!told || node < 0)
+        GTEST_SKIP() << "the kernel does not tell where pages are";
+    EXPECT_EQ(node, kernels);
 }
 
 TEST(Nics, Are_those_that_are_written_down) {
