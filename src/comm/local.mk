@@ -1,11 +1,15 @@
 # What Switchyard knows of a communicator.
 libswy_la_SOURCES += \
+    src/comm/attempt.cpp \
+    src/comm/attempt.hpp \
     src/comm/board.cpp \
     src/comm/board.hpp \
     src/comm/control.cpp \
     src/comm/control.hpp \
     src/comm/establish.cpp \
     src/comm/establish.hpp \
+    src/comm/exchange.cpp \
+    src/comm/exchange.hpp \
     src/comm/group_file.cpp \
     src/comm/group_file.hpp \
     src/comm/making.hpp \

@@ -1,6 +1,7 @@
 // What the extension's calls on several buffers of a process (src/multi) keep with a communicator. A place is one
 // buffer of one process; places are numbered by rank, then by index. Of a communicator that has been used so: a private
-// communicator and an order, as comm/order.hpp has them for other collectives, and the NCCL communicator of its places.
+// communicator and an order, as comm/order.hpp has them for other collectives, once a call that blocks has been made,
+// and the NCCL communicator of its places.
 #pragma once
 
 #include <mpi.h>
@@ -13,7 +14,6 @@
 #include "carrier/nccl/several.hpp"
 #include "comm/order.hpp"
 #include "comm/state.hpp"
-#include "device/device.hpp"
 #include "route/reason.hpp"
 
 namespace swy::comm {
@@ -27,11 +27,11 @@ class Places {
     Places(const Places&) = delete;
     Places& operator=(const Places&) = delete;
 
-    // The private communicator, made by the first call, which waits: MPI makes none without waiting. (Open MPI 4.1's
+    // The private communicator, made by the first call that blocks: MPI makes none without waiting. (Open MPI 4.1's
     // MPI_Comm_idup goes on in collectives on the communicator itself, at any time, which then meet the program's.)
-    // Collective. MPI's code.
+    // What is begun before, does with messages what others do there (exchange.hpp). Collective. MPI's code.
     int make_order(State& state);
-    Order* order() const { return order_.get(); }
+    const std::shared_ptr<Order>& order() const { return order_; }
 
     // Calls in the program's order; each makes its calls on the private communicator, or launches, when it is the
     // first.
@@ -39,8 +39,8 @@ class Places {
     bool first(const void* call) const { return !queue_.empty() && queue_.front() == call; }
     void leave(const void* call);
 
-    // Begun on the communicator itself, which must not be freed before their end. await() waits with MPI's progress,
-    // not under the lock.
+    // Begun on the communicator itself, which must not be freed before their end, nor while calls are queued. await()
+    // waits with MPI's progress, not under the lock.
     int exchanges = 0;
     void await();
 
@@ -53,9 +53,10 @@ class Places {
     Reason obstacle = Reason::kNone;
     std::shared_ptr<carrier::nccl::Several> nccl;
 
-    // Collective over the private communicator, whose turn it is: afterwards `nccl` or `obstacle` is set, alike on all
-    // ranks. `mine` are this process's devices, `numbers` how many each rank has. MPI's code.
-    int establish(State& state, const std::vector<device::Location>& mine, const std::vector<int>& numbers);
+    // Attempts to get one (attempt.hpp), of this process: all ranks begin the same ones, and each when it has ended the
+    // one before. They set what is above, alike on all ranks but not at the same time.
+    std::uint64_t begun = 0, ended = 0;
+    void begin_anew(std::vector<int> devices, Reason why);
 
     std::uint64_t calls = 0;  // the number of the next one
 
@@ -63,12 +64,6 @@ class Places {
 
   private:
     Places() = default;
-    struct Making;
-    int gather(const std::vector<device::Location>& mine, Making& making);
-    int propose(State& state, Making& making, bool may_reuse);
-    int reuse(State& state, Making& making);
-    int make(State& state, Making& making);
-
     std::shared_ptr<Order> order_;
     std::deque<const void*> queue_;
     bool tried_ = false;

@@ -5,10 +5,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/exchange.hpp"
+#include "comm/places.hpp"
 #include "datatype/extension.hpp"
+#include "error/error.hpp"
 #include "real.hpp"
+#include "request/engine.hpp"
 
 namespace swy::multi {
+
+namespace {
 
 std::string problem_with(const Several& call, int& mpi_class) {
     const auto is = [&](int of_class, std::string what) {
@@ -59,6 +65,34 @@ comm::State* state_of(const Several& call, std::string& problem) {
     if (state == nullptr)
         problem = "Switchyard is not up: it is between MPI_Init and MPI_Finalize, unless SWITCHYARD=0";
     return state;
+}
+
+std::string problem_with_first(const Several& call, comm::State& state) {
+    if (comm::Places::of(state)->order() != nullptr || comm::Exchange::possible(state) ||
+        (call.request == nullptr && !state.duplicated))
+        return {};
+    return "where no process has a GPU, or they are of jobs that were started apart, the first collective on several "
+           "buffers on a communicator must be one that blocks, if only with nbufs 0, and not come after an "
+           "MPI_Comm_idup: it has MPI make a private communicator, which waits for all ranks";
+}
+
+}  // namespace
+
+int check(const Several& call, comm::State*& state) {
+    const auto raise = [&](int mpi_class, const std::string& problem) {
+        return error::raise(Owner(call.comm), mpi_class, fmt::format("{}: {}", name(call.id), problem));
+    };
+    std::string problem;
+    state = state_of(call, problem);
+    if (!problem.empty())
+        return raise(MPI_ERR_COMM, problem);
+    int mpi_class = MPI_SUCCESS;
+    if (problem = problem_with(call, mpi_class); !problem.empty())
+        return raise(mpi_class, problem);
+    if (problem = request::start_engine(); call.request != nullptr && !problem.empty())
+        return raise(MPI_ERR_OTHER, problem);
+    problem = problem_with_first(call, *state);
+    return problem.empty() ? MPI_SUCCESS : raise(MPI_ERR_OTHER, problem);
 }
 
 }  // namespace swy::multi

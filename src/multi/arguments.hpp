@@ -2,17 +2,12 @@
 // collective.cpp alone.
 #pragma once
 
-#include <string>
-
 #include "comm/state.hpp"
 #include "multi/call.hpp"
 
 namespace swy::multi {
 
-// "", or what is wrong, and the class of that error.
-std::string problem_with(const Several& call, int& mpi_class);
-
-// The state of the call's communicator; nullptr, with `problem` set, for one that such calls cannot be made on.
-comm::State* state_of(const Several& call, std::string& problem);
+// MPI's code, of an error that has been raised; else the state of the call's communicator.
+int check(const Several& call, comm::State*& state);
 
 }  // namespace swy::multi

@@ -1,11 +1,13 @@
 // A collective on several buffers of each process goes through an exchange in its place among the communicator's calls:
 // every rank tells how many places it has, what keeps them from NCCL, and which call it makes. Then all ranks know the
-// same and take the same route, in the order of their calls: a blocking call makes what NCCL needs first, one that does
-// not block is staged until that is there.
+// same and take the same route, in the order of their calls. What NCCL needs is made by attempts of all ranks
+// (comm/attempt.hpp): a blocking call waits for one where NCCL is not ready, one that does not block begins one and is
+// staged.
 #include "multi/collective.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <optional>
@@ -13,13 +15,17 @@
 #include <utility>
 #include <vector>
 
+#include "carrier/nccl/flight.hpp"
 #include "carrier/nccl/several.hpp"
+#include "comm/exchange.hpp"
 #include "comm/places.hpp"
 #include "comm/state.hpp"
 #include "error/error.hpp"
 #include "multi/arguments.hpp"
+#include "multi/channel.hpp"
 #include "multi/facts.hpp"
 #include "multi/host_work.hpp"
+#include "multi/setup.hpp"
 #include "multi/tests.hpp"
 #include "p2p/ledger.hpp"
 #include "real.hpp"
@@ -41,6 +47,7 @@ class Collective final : public request::Operation {
         : Operation(call.id, Owner(call.comm)),
           kept_(call),
           blocking_(call.request == nullptr),
+          state_of_(state),
           rank_(state.rank),
           comm_(comm::Places::of(state)),
           under_way_(std::in_place, blocking_ ? route::UnderWay::Kind::kBlocking : route::UnderWay::Kind::kBegun),
@@ -55,17 +62,21 @@ class Collective final : public request::Operation {
 
     // Not under the lock. MPI's code.
     int begin(comm::State& state) {
-        int rc = MPI_SUCCESS;
-        if (comm_->order() == nullptr)
-            rc = comm_->make_order(state);
+        // Beside one that MPI_Comm_idup is making of the same ranks Open MPI would hang.
+        if (blocking_ && comm_->order() == nullptr && !state.duplicated)
+            if (const int rc = comm_->make_order(state); rc != MPI_SUCCESS)
+                return rc;
         std::vector<int> before;
         {
             const request::Hold hold;
+            order_ = comm_->order();
             before = comm_->counts;
+            mine_.attempts = comm_->ended;
+            mine_.tag = comm::Exchange::draw_tag();
+            mine_.attempt_tag = comm::Exchange::draw_tag();
         }
-        if (rc != MPI_SUCCESS)
-            return rc;
-        describe(state, before);
+        describe(before);
+        int rc = MPI_SUCCESS;
         rc = real::Iallgather(&mine_, sizeof mine_, MPI_BYTE, facts_->data(), sizeof mine_, MPI_BYTE, state.handle,
                               &request_);
         if (rc != MPI_SUCCESS)
@@ -73,7 +84,7 @@ class Collective final : public request::Operation {
         const request::Hold hold;
         comm_->enter(this);
         ++comm_->exchanges;
-        state_ = State::kExchanging;
+        state_ = State::kAsking;
         return rc;
     }
 
@@ -86,42 +97,11 @@ class Collective final : public request::Operation {
         }
     }
 
-    // Of a blocking call, which may be asked to make what NCCL needs. Not under the lock. MPI's code.
-    bool is_to_settle() const {
-        const request::Hold hold;
-        return state_ == State::kSettling;
-    }
-    int settle(comm::State& state) {
-        LocalTest now(kept_, *places_, rank_);
-        // What each finds: what keeps it, does it need a set-up.
-        int mine[2] = {static_cast<int>(now.obstacle), comm_->needs_setup(now.ordinals()) ? 1 : 0};
-        int all[2] = {0, 0};
-        const MPI_Comm shadow = comm_->order()->shadow();
-        int rc = real::Allreduce(mine, all, 2, MPI_INT, MPI_MAX, shadow);
-        Reason why = static_cast<Reason>(all[0]);
-        if (rc == MPI_SUCCESS && why == Reason::kNone && all[1] != 0)
-            rc = comm_->establish(state, now.locations(), places_->counts());
-        if (rc == MPI_SUCCESS && why == Reason::kNone)
-            why = comm_->obstacle;
-        if (rc == MPI_SUCCESS && why == Reason::kNone) {
-            mine[0] = ready(std::move(now.works)) ? 0 : 1;
-            rc = real::Allreduce(mine, all, 1, MPI_INT, MPI_MAX, shadow);
-            why = all[0] != 0 ? Reason::kNoMemory : why;
-        }
-        const request::Hold hold;
-        try {
-            rc == MPI_SUCCESS ? take(why) : fail_here(MPI_ERR_OTHER, "the set-up of the ranks failed");
-        } catch (const std::bad_alloc&) {
-            fail_here(MPI_ERR_NO_MEM, "no host memory left");
-        }
-        return rc;
-    }
-
   private:
-    enum class State : std::uint8_t { kNew, kExchanging, kSettling, kWaiting, kFlying, kCopyingIn, kCalling, kCopied };
+    enum class State : std::uint8_t { kNew, kAsking, kSetUp, kTelling, kWaiting, kFlying, kCopying, kCalling, kCopied };
 
     // All that may be found out before the others are heard of.
-    void describe(const comm::State& state, const std::vector<int>& before) {
+    void describe(const std::vector<int>& before) {
         mine_.print = fingerprint(kept_, comm_->calls++);
         mine_.places = kept_.buffers();
         mine_.in_flight = under_way_->wants_turn();
@@ -129,10 +109,10 @@ class Collective final : public request::Operation {
         mine_.device = survey.device;
         mine_.host = survey.host;
         // Whatever the buffers are.
-        const Reason before_all = state.foreign                  ? Reason::kForeign
-                                  : !settings::values().nccl     ? Reason::kNcclOff
-                                  : under_way_->must_be_staged() ? Reason::kThreads
-                                                                 : Reason::kNone;
+        const Reason before_all = !comm::Exchange::possible(state_of_) ? Reason::kForeign
+                                  : !settings::values().nccl           ? Reason::kNcclOff
+                                  : under_way_->must_be_staged()       ? Reason::kThreads
+                                                                       : Reason::kNone;
         mine_.obstacle = static_cast<std::uint8_t>(before_all);
         const bool host_alone = kept_.buffers() > 0 && !mine_.device;
         const bool known = !before.empty() && before[static_cast<std::size_t>(rank_)] == kept_.buffers();
@@ -145,6 +125,7 @@ class Collective final : public request::Operation {
         const Places assumed(before);
         LocalTest test(kept_, assumed, rank_);
         Reason why = test.obstacle;
+        const request::Hold hold;
         if (why == Reason::kNone && comm_->needs_setup(test.ordinals()))
             return;
         if (why == Reason::kNone)
@@ -153,6 +134,7 @@ class Collective final : public request::Operation {
             why = Reason::kNoMemory;
         mine_.obstacle = static_cast<std::uint8_t>(why);
         mine_.ready_for = hash_of(before);
+        mine_.ready_on = comm_->nccl == nullptr ? 0 : comm_->nccl->id();
     }
 
     bool ready(std::vector<nccl::Work> works) {
@@ -165,15 +147,18 @@ class Collective final : public request::Operation {
     bool advance() {
         switch (state_) {
             case State::kNew:
-            case State::kSettling:
                 return false;
-            case State::kExchanging:
+            case State::kSetUp:
+                return attempt();
+            case State::kTelling:
+                return readied();
+            case State::kAsking:
                 return exchanged();
             case State::kWaiting:
                 return launch();
             case State::kFlying:
                 return fly();
-            case State::kCopyingIn:
+            case State::kCopying:
                 return call_mpi();
             case State::kCalling:
                 return called();
@@ -208,16 +193,54 @@ class Collective final : public request::Operation {
         const Verdict verdict = read(*facts_, kept_);
         comm_->counts = verdict.counts;
         places_.emplace(verdict.counts);
+        channel_.emplace(order_, state_of_, tags(*facts_, &Fact::tag));
         any_device_ = verdict.any_device;
         in_turn_ = verdict.in_flight;
         if (verdict.mpi_class != MPI_SUCCESS)
             return fail_here(verdict.mpi_class, verdict.problem);
         if (!any_device_ || verdict.obstacle != Reason::kNone || verdict.all_ready)
             return take(verdict.obstacle);
-        if (!blocking_)
-            return take(Reason::kNotReady);
         flight_.reset();
-        state_ = State::kSettling;
+        if (blocking_) {
+            state_ = State::kSetUp;
+            return;
+        }
+        if (verdict.attempts_ended == comm_->begun)
+            setup_.emplace(kept_, *places_, state_of_, comm_, *facts_);
+        take(Reason::kNotReady);
+    }
+
+    // Of a blocking call: when those that were begun before have ended here, one of its own; then all tell each other
+    // whether they are ready.
+    bool attempt() {
+        if (!setup_) {
+            if (comm_->ended != comm_->begun)
+                return false;
+            setup_.emplace(kept_, *places_, state_of_, comm_, *facts_);
+            return true;
+        }
+        const comm::Attempt& attempt = setup_->attempt();
+        if (!attempt.done())
+            return false;
+        state_ = State::kTelling;
+        if (attempt.outcome().mpi_class != MPI_SUCCESS)
+            fail_here(MPI_ERR_OTHER, attempt.outcome().text);
+        else if (attempt.why() != Reason::kNone)
+            take(attempt.why());
+        else if (setup_->tell(channel_->exchange(), ready(setup_->take_works())) != MPI_SUCCESS)
+            fail_here(MPI_ERR_OTHER, "the set-up of the ranks failed");
+        return true;
+    }
+
+    bool readied() {
+        int code = MPI_SUCCESS;
+        if (!channel_->exchange().done(code))
+            return false;
+        if (code != MPI_SUCCESS)
+            fail_here(MPI_ERR_OTHER, "the set-up of the ranks failed");
+        else
+            take(setup_->all_ready() ? Reason::kNone : Reason::kNoMemory);
+        return true;
     }
 
     // The route; under the lock, in the call's turn.
@@ -236,7 +259,7 @@ class Collective final : public request::Operation {
         if (failed())
             return end_failed();
         note(host_->begin_copy_in());
-        state_ = State::kCopyingIn;
+        state_ = State::kCopying;
     }
 
     // A blocking call beside which nothing is launched in turn, on any rank, is launched by all at once: see
@@ -249,14 +272,14 @@ class Collective final : public request::Operation {
         }
         if (!comm_->first(this))
             return false;
-        if (in_turn && !comm_->order()->arrived(word()))
+        if (in_turn && !channel_->arrived(word()))
             return false;
         if (in_turn && flight_ != nullptr && !turn_.begin(flight_->several().members().front().get()))
             return false;
         if (flight_ != nullptr)
             flight_->launch();
         if (in_turn)
-            comm_->order()->pass_on(word());
+            channel_->pass_on(word());
         state_ = State::kFlying;
         return true;
     }
@@ -271,16 +294,13 @@ class Collective final : public request::Operation {
         const bool moved = flight_->step();
         if (flight_->settled())
             comm_->leave(this);
-        const bool late = !flight_->done() && deadline_->passed();
-        if (!flight_->done() && !late)
+        const auto ended = nccl::ended(*flight_, *deadline_);
+        if (!ended)
             return moved;
-        const std::string failure = late ? "SWITCHYARD_TIMEOUT has passed: all ranks had entered the call, the "
-                                           "transfer did not finish"
-                                         : flight_->failure();
-        if (failure.empty())
+        if (ended->empty())
             end({});
         else
-            fail_here(MPI_ERR_OTHER, failure);
+            fail_here(MPI_ERR_OTHER, *ended);
         return true;
     }
 
@@ -293,7 +313,7 @@ class Collective final : public request::Operation {
             end_failed();
             return true;
         }
-        const int rc = host_->call(comm_->order()->shadow(), &request_);
+        const int rc = channel_->begin(*host_);
         comm_->leave(this);
         if (rc != MPI_SUCCESS) {
             note(HostWork::failed(call(), rc));
@@ -305,17 +325,11 @@ class Collective final : public request::Operation {
     }
 
     bool called() {
-        if (request_ != MPI_REQUEST_NULL) {
-            if (!request::may_ask())
-                return false;
-            int flag = 0;
-            const int rc = real::Test(&request_, &flag, MPI_STATUS_IGNORE);
-            if (rc == MPI_SUCCESS && flag == 0)
-                return false;
-            request_ = MPI_REQUEST_NULL;
-            if (rc != MPI_SUCCESS)
-                note(HostWork::failed(call(), rc));
-        }
+        int code = MPI_SUCCESS;
+        if (!channel_->done(code))
+            return false;
+        if (code != MPI_SUCCESS)
+            note(HostWork::failed(call(), code));
         if (!failed())
             note(host_->finish_call());
         if (!failed())
@@ -349,7 +363,7 @@ class Collective final : public request::Operation {
         if (flight_ != nullptr && (state_ == State::kWaiting || state_ == State::kFlying))
             flight_->several().fail(why);
         if (state_ == State::kWaiting && comm_->first(this))
-            comm_->order()->give_up();
+            channel_->give_up();
         outcome_.mpi_class = mpi_class;
         outcome_.text =
             fmt::format("{} on rank {} of a communicator of {} ranks: {}", name(call()), rank_, facts_->size(), why);
@@ -361,7 +375,7 @@ class Collective final : public request::Operation {
     void end(request::Outcome outcome) {
         if (outcome.mpi_class == MPI_SUCCESS)
             tell();
-        if (request_ != MPI_REQUEST_NULL && host_ != nullptr)
+        if (state_ == State::kCalling && host_ != nullptr)
             host_->abandon();
         comm_->leave(this);
         turn_.end();
@@ -381,8 +395,10 @@ class Collective final : public request::Operation {
 
     const Kept kept_;
     const bool blocking_;
+    comm::State& state_of_;
     const int rank_;
     const std::shared_ptr<comm::Places> comm_;
+    std::shared_ptr<comm::Order> order_;  // null where messages stand for it
     std::optional<route::UnderWay> under_way_;
     Fact mine_;
     std::unique_ptr<std::vector<Fact>> facts_;  // MPI writes here
@@ -391,6 +407,8 @@ class Collective final : public request::Operation {
     bool any_device_ = false, in_turn_ = false;
     std::unique_ptr<nccl::SeveralFlight> flight_;
     std::unique_ptr<HostWork> host_;
+    std::optional<Channel> channel_;
+    std::optional<Setup> setup_;
     request::Outcome outcome_;
     comm::Turn turn_;
     std::optional<request::Deadline> deadline_;
@@ -408,11 +426,6 @@ int run(const Several& call, comm::State& state) {
     }
     if (call.request != nullptr)
         return request::hand_out(std::move(operation), call.request);
-    while (!operation->done() && !operation->is_to_settle())
-        request::turn_once();
-    if (operation->is_to_settle())
-        if (const int rc = operation->settle(state); rc != MPI_SUCCESS && !operation->done())
-            return rc;
     request::wait_for(*operation);
     const request::Outcome& outcome = operation->outcome();
     return outcome.mpi_class == MPI_SUCCESS ? MPI_SUCCESS
@@ -422,26 +435,12 @@ int run(const Several& call, comm::State& state) {
 }  // namespace
 
 int collective(const Several& call) {
-    const Owner owner(call.comm);
-    int mpi_class = MPI_ERR_COMM;
-    std::string problem;
-    comm::State* state = state_of(call, problem);
     try {
-        if (problem.empty())
-            problem = problem_with(call, mpi_class);
-        if (!problem.empty())
-            return error::raise(owner, mpi_class, fmt::format("{}: {}", name(call.id), problem));
-        if (const std::string lacks = request::start_engine(); call.request != nullptr && !lacks.empty())
-            return error::raise(owner, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), lacks));
-        if (call.request != nullptr && comm::Places::of(*state)->order() == nullptr)
-            return error::raise(owner, MPI_ERR_OTHER,
-                                fmt::format("{}: the first collective on several buffers on a communicator must be one "
-                                            "that blocks, if only with nbufs 0: it has MPI make a private "
-                                            "communicator, which waits for all ranks",
-                                            name(call.id)));
-        return run(call, *state);
+        comm::State* state = nullptr;
+        const int rc = check(call, state);
+        return rc == MPI_SUCCESS ? run(call, *state) : rc;
     } catch (const std::bad_alloc&) {
-        return error::raise(owner, MPI_ERR_NO_MEM, fmt::format("{}: no host memory left", name(call.id)));
+        return error::raise(Owner(call.comm), MPI_ERR_NO_MEM, fmt::format("{}: no host memory left", name(call.id)));
     }
 }
 

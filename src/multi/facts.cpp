@@ -63,9 +63,13 @@ Verdict read(const std::vector<Fact>& facts, const Kept& kept) {
         verdict.in_flight |= fact.in_flight;
         verdict.obstacle = std::max(verdict.obstacle, static_cast<Reason>(fact.obstacle));
     }
+    verdict.attempts_ended = std::min_element(facts.begin(), facts.end(), [](const Fact& a, const Fact& b) {
+                                 return a.attempts < b.attempts;
+                             })->attempts;
     const std::uint64_t hash = hash_of(verdict.counts);
-    verdict.all_ready =
-        std::all_of(facts.begin(), facts.end(), [&](const Fact& fact) { return fact.ready_for == hash; });
+    verdict.all_ready = std::all_of(facts.begin(), facts.end(), [&](const Fact& fact) {
+        return fact.ready_for == hash && fact.ready_on == facts.front().ready_on;
+    });
     const auto differs = [&](const route::Fingerprint& print) { return !same(print, prints.front()); };
     const int root = kept.call().root;
     if (std::any_of(prints.begin(), prints.end(), differs)) {

@@ -118,21 +118,29 @@ HostWork::Failure HostWork::query_out(bool& done) {
 
 int HostWork::call(MPI_Comm comm, MPI_Request* request) {
     *request = MPI_REQUEST_NULL;
+    return call({.comm = comm, .request = request});
+}
+
+int HostWork::call(comm::Exchange& exchange) {
+    return call({.exchange = &exchange});
+}
+
+int HostWork::call(const By& by) {
     if (size() == 0 || kept_.call().out_count == 0)
         return MPI_SUCCESS;
     switch (kept_.call().plain) {
         case CallId::kAllreduce:
-            return allreduce(comm, request);
+            return allreduce(by);
         case CallId::kReduce:
-            return reduce_to_root(comm, request);
+            return reduce_to_root(by);
         case CallId::kReduceScatterBlock:
-            return reduce_scatter(comm, request);
+            return reduce_scatter(by);
         case CallId::kBcast:
-            return bcast(comm, request);
+            return bcast(by);
         case CallId::kAllgather:
-            return allgather(comm, request);
+            return allgather(by);
         default:
-            return alltoall(comm, request);
+            return alltoall(by);
     }
 }
 
@@ -178,55 +186,80 @@ int HostWork::fold_contributions() {
     return MPI_SUCCESS;
 }
 
-// A rank without places has nothing to contribute, which MPI's reductions do not know: the others' contributions are
-// then collected, and reduced where they are wanted.
-int HostWork::allreduce(MPI_Comm comm, MPI_Request* request) {
-    const Several& call = kept_.call();
+// What each rank passes and gets, in blocks: one where it has places.
+int HostWork::count_contributors() {
     Memory& m = *memory_;
-    if (const int rc = fold_own(1); rc != MPI_SUCCESS)
-        return rc;
-    if (!places_.some_without()) {
-        m.result = Elements(call.out_type, call.out_count);
-        return real::Iallreduce(m.reduced.operand().address, m.result.operand().address, call.out_count, call.out_type,
-                                op_, comm, request);
-    }
-    make_block(call.out_type, call.out_count);
     for (const int count : places_.counts()) {
         m.starts.push_back(m.contributors);
         m.counts.push_back(count > 0 ? 1 : 0);
         m.contributors += m.counts.back();
     }
-    m.contributions = Elements(call.out_type, MPI_Count{m.contributors} * call.out_count);
-    return real::Iallgatherv(m.reduced.operand().address, own() > 0 ? 1 : 0, m.block, m.contributions.operand().address,
-                             m.counts.data(), m.starts.data(), m.block, comm, request);
+    return m.contributors;
 }
 
-int HostWork::reduce_to_root(MPI_Comm comm, MPI_Request* request) {
+// Blocks of all ranks at `root`, or at all for -1. How many each has is in the memory's counts.
+int HostWork::gather(const By& by, const void* mine, int number, void* all, int root) {
+    Memory& m = *memory_;
+    if (by.exchange == nullptr)
+        return root < 0 ? real::Iallgatherv(mine, number, m.block, all, m.counts.data(), m.starts.data(), m.block,
+                                            by.comm, by.request)
+                        : real::Igatherv(mine, number, m.block, all, m.counts.data(), m.starts.data(), m.block, root,
+                                         by.comm, by.request);
+    const std::vector<int> none(m.counts.size());
+    comm::Exchange::Blocks sent{const_cast<void*>(mine), none, none};  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+    for (std::size_t to = 0; to < none.size(); ++to)
+        if (root < 0 || static_cast<int>(to) == root)
+            sent.counts[to] = number;
+    return by.exchange->begin(sent, {all, root < 0 || root == rank_ ? m.counts : none, m.starts}, m.block);
+}
+
+// Blocks of each rank to each, as the memory's counts have them.
+int HostWork::exchange(const By& by, void* sent, void* received) {
+    Memory& m = *memory_;
+    if (by.exchange != nullptr)
+        return by.exchange->begin({sent, m.send_counts, m.send_starts}, {received, m.counts, m.starts}, m.block);
+    return real::Ialltoallv(sent, m.send_counts.data(), m.send_starts.data(), m.block, received, m.counts.data(),
+                            m.starts.data(), m.block, by.comm, by.request);
+}
+
+// A rank without places has nothing to contribute, which MPI's reductions do not know: the others' contributions are
+// then collected, and reduced where they are wanted. So are they where messages carry them.
+int HostWork::allreduce(const By& by) {
+    const Several& call = kept_.call();
+    Memory& m = *memory_;
+    if (const int rc = fold_own(1); rc != MPI_SUCCESS)
+        return rc;
+    if (by.exchange == nullptr && !places_.some_without()) {
+        m.result = Elements(call.out_type, call.out_count);
+        return real::Iallreduce(m.reduced.operand().address, m.result.operand().address, call.out_count, call.out_type,
+                                op_, by.comm, by.request);
+    }
+    make_block(call.out_type, call.out_count);
+    m.contributions = Elements(call.out_type, MPI_Count{count_contributors()} * call.out_count);
+    return gather(by, m.reduced.operand().address, own() > 0 ? 1 : 0, m.contributions.operand().address, -1);
+}
+
+int HostWork::reduce_to_root(const By& by) {
     const Several& call = kept_.call();
     Memory& m = *memory_;
     const int root = places_.rank_of(call.root);
     if (const int rc = fold_own(1); rc != MPI_SUCCESS)
         return rc;
-    if (!places_.some_without()) {
+    if (by.exchange == nullptr && !places_.some_without()) {
         if (root == rank_)
             m.result = Elements(call.out_type, call.out_count);
         return real::Ireduce(m.reduced.operand().address, m.result.operand().address, call.out_count, call.out_type,
-                             op_, root, comm, request);
+                             op_, root, by.comm, by.request);
     }
     make_block(call.out_type, call.out_count);
-    for (const int count : places_.counts()) {
-        m.starts.push_back(m.contributors);
-        m.counts.push_back(count > 0 ? 1 : 0);
-        m.contributors += m.counts.back();
-    }
+    count_contributors();
     if (root == rank_)
         m.contributions = Elements(call.out_type, MPI_Count{m.contributors} * call.out_count);
-    return real::Igatherv(m.reduced.operand().address, own() > 0 ? 1 : 0, m.block, m.contributions.operand().address,
-                          m.counts.data(), m.starts.data(), m.block, root, comm, request);
+    return gather(by, m.reduced.operand().address, own() > 0 ? 1 : 0, m.contributions.operand().address, root);
 }
 
 // Every rank gets all contributions to its places' blocks, as large in sum as what any reduction of this kind sends.
-int HostWork::reduce_scatter(MPI_Comm comm, MPI_Request* request) {
+int HostWork::reduce_scatter(const By& by) {
     const Several& call = kept_.call();
     Memory& m = *memory_;
     if (const int rc = fold_own(size()); rc != MPI_SUCCESS)
@@ -241,13 +274,11 @@ int HostWork::reduce_scatter(MPI_Comm comm, MPI_Request* request) {
         m.contributors += contributes ? 1 : 0;
     }
     m.contributions = Elements(call.out_type, MPI_Count{m.contributors} * own() * call.out_count);
-    return real::Ialltoallv(m.reduced.operand().address, m.send_counts.data(), m.send_starts.data(), m.block,
-                            m.contributions.operand().address, m.counts.data(), m.starts.data(), m.block, comm,
-                            request);
+    return exchange(by, m.reduced.operand().address, m.contributions.operand().address);
 }
 
 // What is only moved goes as bytes, in blocks of one place each.
-int HostWork::bcast(MPI_Comm comm, MPI_Request* request) {
+int HostWork::bcast(const By& by) {
     Memory& m = *memory_;
     const int root = places_.rank_of(kept_.call().root);
     m.received.resize(kept_.block_bytes());
@@ -256,10 +287,20 @@ int HostWork::bcast(MPI_Comm comm, MPI_Request* request) {
         to_bytes(sent, 0, sent.count, m.received.data());
     }
     make_block(MPI_BYTE, static_cast<int>(datatype::size_of(kept_.call().out_type)));
-    return real::Ibcast(m.received.data(), kept_.call().out_count, m.block, root, comm, request);
+    const int count = kept_.call().out_count;
+    if (by.exchange == nullptr)
+        return real::Ibcast(m.received.data(), count, m.block, root, by.comm, by.request);
+    const std::vector<int> none(places_.counts().size());
+    comm::Exchange::Blocks sent{m.received.data(), none, none}, received = sent;
+    if (root == rank_)
+        sent.counts.assign(none.size(), count);
+    else
+        received.counts[static_cast<std::size_t>(root)] = count;
+    sent.counts[static_cast<std::size_t>(root)] = 0;
+    return by.exchange->begin(sent, received, m.block);
 }
 
-int HostWork::allgather(MPI_Comm comm, MPI_Request* request) {
+int HostWork::allgather(const By& by) {
     Memory& m = *memory_;
     const std::size_t bytes = kept_.block_bytes();
     m.sent.resize(bytes * static_cast<std::size_t>(own()));
@@ -273,12 +314,11 @@ int HostWork::allgather(MPI_Comm comm, MPI_Request* request) {
     m.counts = places_.counts();
     for (int rank = 0; rank < places_.ranks(); ++rank)
         m.starts.push_back(places_.first(rank));
-    return real::Iallgatherv(m.sent.data(), own(), m.block, m.received.data(), m.counts.data(), m.starts.data(),
-                             m.block, comm, request);
+    return gather(by, m.sent.data(), own(), m.received.data(), -1);
 }
 
 // To each rank: of each own place, in order, the blocks for that rank's places.
-int HostWork::alltoall(MPI_Comm comm, MPI_Request* request) {
+int HostWork::alltoall(const By& by) {
     Memory& m = *memory_;
     const std::size_t bytes = kept_.block_bytes();
     m.sent.resize(bytes * static_cast<std::size_t>(own()) * static_cast<std::size_t>(size()));
@@ -297,8 +337,9 @@ int HostWork::alltoall(MPI_Comm comm, MPI_Request* request) {
     real::Type_contiguous(static_cast<int>(datatype::size_of(kept_.call().out_type)), MPI_BYTE, &element);
     make_block(element, kept_.call().out_count);
     real::Type_free(&element);
-    return real::Ialltoallv(m.sent.data(), m.counts.data(), m.starts.data(), m.block, m.received.data(),
-                            m.counts.data(), m.starts.data(), m.block, comm, request);
+    m.send_counts = m.counts;
+    m.send_starts = m.starts;
+    return exchange(by, m.sent.data(), m.received.data());
 }
 
 HostWork::Failure HostWork::finish_call() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "carrier/staged/staging.hpp"
+#include "comm/exchange.hpp"
 #include "multi/call.hpp"
 #include "multi/elements.hpp"
 
@@ -27,8 +28,11 @@ class HostWork {
     Failure prepare();
     Failure begin_copy_in();
     Failure query_in(bool& done);
-    int call(MPI_Comm comm, MPI_Request* request);  // MPI's code. The request is null where nothing is to be done
-    Failure finish_call();                          // what is left here, when that is complete
+    // By a collective of MPI's on `comm`, whose request is null where nothing is to be done; or by messages, whose end
+    // `exchange` knows. MPI's code.
+    int call(MPI_Comm comm, MPI_Request* request);
+    int call(comm::Exchange& exchange);
+    Failure finish_call();  // what is left here, when that is complete
     Failure begin_copy_out();
     Failure query_out(bool& done);
 
@@ -52,12 +56,22 @@ class HostWork {
 
     int fold_own(MPI_Count blocks);
     int fold_contributions();
-    int allreduce(MPI_Comm comm, MPI_Request* request);
-    int reduce_to_root(MPI_Comm comm, MPI_Request* request);
-    int reduce_scatter(MPI_Comm comm, MPI_Request* request);
-    int bcast(MPI_Comm comm, MPI_Request* request);
-    int allgather(MPI_Comm comm, MPI_Request* request);
-    int alltoall(MPI_Comm comm, MPI_Request* request);
+    // Who does it: one of the two.
+    struct By {
+        comm::Exchange* exchange = nullptr;
+        MPI_Comm comm = MPI_COMM_NULL;
+        MPI_Request* request = nullptr;
+    };
+    int call(const By& by);
+    int allreduce(const By& by);
+    int reduce_to_root(const By& by);
+    int reduce_scatter(const By& by);
+    int bcast(const By& by);
+    int allgather(const By& by);
+    int alltoall(const By& by);
+    int count_contributors();
+    int gather(const By& by, const void* mine, int number, void* all, int root);
+    int exchange(const By& by, void* sent, void* received);
 
     void hand_out_reduced(const Operand& from);
     void hand_out_moved();

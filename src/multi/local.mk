@@ -4,6 +4,8 @@ libswy_la_SOURCES += \
     src/multi/arguments.hpp \
     src/multi/call.cpp \
     src/multi/call.hpp \
+    src/multi/channel.cpp \
+    src/multi/channel.hpp \
     src/multi/collective.cpp \
     src/multi/collective.hpp \
     src/multi/elements.cpp \
@@ -14,5 +16,7 @@ libswy_la_SOURCES += \
     src/multi/host_work.hpp \
     src/multi/messages.cpp \
     src/multi/messages.hpp \
+    src/multi/setup.cpp \
+    src/multi/setup.hpp \
     src/multi/tests.cpp \
     src/multi/tests.hpp

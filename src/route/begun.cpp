@@ -201,16 +201,13 @@ class Collective final : public request::Operation {
         const bool moved = flight_->step();
         if (flight_->settled())
             order_->leave(this);
-        const bool late = !flight_->done() && deadline_->passed();
-        if (!flight_->done() && !late)
+        const auto ended = carrier::nccl::ended(*flight_, *deadline_);
+        if (!ended)
             return moved;
-        const std::string failure = late ? "SWITCHYARD_TIMEOUT has passed: all ranks had entered the call, the "
-                                           "transfer did not finish"
-                                         : flight_->failure();
-        if (failure.empty())
+        if (ended->empty())
             end({});
         else
-            fail_here(MPI_ERR_OTHER, failure);
+            fail_here(MPI_ERR_OTHER, *ended);
         return true;
     }
 

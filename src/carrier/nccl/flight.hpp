@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "carrier/nccl/collectives.hpp"
 #include "carrier/nccl/communicator.hpp"
+#include "request/wait.hpp"
 
 namespace swy::carrier::nccl {
 
@@ -48,5 +50,16 @@ class Flight {
     State state_ = State::kNew;
     std::string failure_;
 };
+
+// What has become of a flight that is launched, this one or one of several members: nothing yet, or its failure, ""
+// where it has none.
+template <typename AnyFlight>
+std::optional<std::string> ended(const AnyFlight& flight, const request::Deadline& deadline) {
+    if (flight.done())
+        return flight.failure();
+    if (deadline.passed())
+        return "SWITCHYARD_TIMEOUT has passed: all ranks had entered the call, the transfer did not finish";
+    return std::nullopt;
+}
 
 }  // namespace swy::carrier::nccl

@@ -291,7 +291,8 @@ int main(int argc, char** argv) {
     if (has_gpus && gpu::Driver::get().devices < kDevices * size)
         return 77;
     Draw draw(seed);
-    MPIX_Bcast_multi(nullptr, 0, 0, MPI_INT, 0, MPI_COMM_WORLD);  // the first one must block
+    if (!has_gpus)
+        MPIX_Bcast_multi(nullptr, 0, 0, MPI_INT, 0, MPI_COMM_WORLD);  // the first one must block
     std::vector<int> counts = draw.counts();
     std::list<Round> under_way;
     for (int number = 0; number < rounds; ++number) {

@@ -29,3 +29,9 @@ check_PROGRAMS += tests/mpi/multi/lanes
 tests_mpi_multi_lanes_SOURCES = tests/mpi/multi/lanes.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
 tests_mpi_multi_lanes_LDADD = $(RELINKED_LIBS)
 tests_mpi_multi_lanes_LDFLAGS = $(RELINKED_LINK)
+
+TESTS += tests/mpi/multi/begun
+check_PROGRAMS += tests/mpi/multi/begun
+tests_mpi_multi_begun_SOURCES = tests/mpi/multi/begun.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
+tests_mpi_multi_begun_LDADD = $(RELINKED_LIBS)
+tests_mpi_multi_begun_LDFLAGS = $(RELINKED_LINK)

@@ -1,0 +1,162 @@
+#include "comm/exchange.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "comm/control.hpp"
+#include "comm/world.hpp"
+#include "real.hpp"
+#include "request/engine.hpp"
+
+namespace swy::comm {
+namespace {
+
+// Behind those of chunks.
+constexpr int kFirstTag = kFirstChunkTag + (1 << 20), kTags = 1 << 20;
+
+std::byte* element(void* address, int number, MPI_Datatype type) {
+    MPI_Aint low = 0, extent = 0;
+    real::Type_get_extent(type, &low, &extent);
+    return static_cast<std::byte*>(address) + number * extent;
+}
+
+}  // namespace
+
+bool Exchange::possible(const State& state) {
+    return control_communicator() != MPI_COMM_NULL && !state.foreign && !state.inter && request::engine_runs();
+}
+
+int Exchange::draw_tag() {
+    static int drawn = 0;
+    drawn = (drawn + 1) % kTags;
+    return kFirstTag + drawn;
+}
+
+Exchange::Exchange(State& state, std::vector<int> tags) : rank_(state.rank), tags_(std::move(tags)) {
+    for (int rank = 0; rank < state.size; ++rank)
+        world_.push_back(world_rank(state, rank));
+    std::vector<int> order(world_.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto world_of = [this](int rank) { return world_[static_cast<std::size_t>(rank)]; };
+    std::sort(order.begin(), order.end(), [&](int a, int b) { return world_of(a) < world_of(b); });
+    const auto mine = std::find(order.begin(), order.end(), rank_);
+    if (mine != order.begin())
+        before_ = *(mine - 1);
+    if (mine + 1 != order.end())
+        after_ = *(mine + 1);
+}
+
+// What MPI still works on it keeps: its requests are not waited for.
+Exchange::~Exchange() {
+    int down = 0;
+    real::Finalized(&down);
+    for (MPI_Request& request : pending_)
+        if (!down && request != MPI_REQUEST_NULL)
+            real::Request_free(&request);
+    if (!down)
+        give_up();
+}
+
+int Exchange::send(const void* data, int count, MPI_Datatype type, int to) {
+    const auto at = static_cast<std::size_t>(to);
+    return real::Isend(data, count, type, world_[at], tags_[at], control_communicator(),
+                       &pending_.emplace_back(MPI_REQUEST_NULL));
+}
+
+int Exchange::receive(void* data, int count, MPI_Datatype type, int from) {
+    return real::Irecv(data, count, type, world_[static_cast<std::size_t>(from)],
+                       tags_[static_cast<std::size_t>(rank_)], control_communicator(),
+                       &pending_.emplace_back(MPI_REQUEST_NULL));
+}
+
+int Exchange::begin(const Blocks& sent, const Blocks& received, MPI_Datatype type) {
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < size() && code == MPI_SUCCESS; ++i) {
+        const auto from = static_cast<std::size_t>((rank_ + i) % size());
+        if (received.counts[from] > 0)
+            code = receive(element(received.address, received.starts[from], type), received.counts[from], type,
+                           static_cast<int>(from));
+    }
+    for (int i = 0; i < size() && code == MPI_SUCCESS; ++i) {
+        const auto to = static_cast<std::size_t>((rank_ + i) % size());
+        if (sent.counts[to] > 0)
+            code = send(element(sent.address, sent.starts[to], type), sent.counts[to], type, static_cast<int>(to));
+    }
+    return code;
+}
+
+int Exchange::begin_gather(const void* mine, std::size_t bytes, const std::vector<std::size_t>& all_bytes, void* all) {
+    int code = MPI_SUCCESS;
+    auto* to = static_cast<std::byte*>(all);
+    for (int from = 0; from < size() && code == MPI_SUCCESS; ++from) {
+        const std::size_t length = all_bytes[static_cast<std::size_t>(from)];
+        code = receive(to, static_cast<int>(length), MPI_BYTE, from);
+        to += length;
+    }
+    return code == MPI_SUCCESS ? send_to_all(mine, bytes) : code;
+}
+
+int Exchange::receive_from_all(void* all, std::size_t bytes_each) {
+    int code = MPI_SUCCESS;
+    for (int from = 0; from < size() && code == MPI_SUCCESS; ++from)
+        code = receive(static_cast<std::byte*>(all) + static_cast<std::size_t>(from) * bytes_each,
+                       static_cast<int>(bytes_each), MPI_BYTE, from);
+    return code;
+}
+
+int Exchange::send_to_all(const void* mine, std::size_t bytes) {
+    int code = MPI_SUCCESS;
+    for (int to = 0; to < size() && code == MPI_SUCCESS; ++to)
+        code = send(mine, static_cast<int>(bytes), MPI_BYTE, to);
+    return code;
+}
+
+// All at once: a rank that tells of its failure may be any.
+bool Exchange::done(int& code) {
+    code = MPI_SUCCESS;
+    if (pending_.empty())
+        return true;
+    if (!request::may_ask())
+        return false;
+    std::vector<int> which(pending_.size());
+    int completed = 0;
+    code = real::Testsome(static_cast<int>(pending_.size()), pending_.data(), &completed, which.data(),
+                          MPI_STATUSES_IGNORE);
+    const bool over =
+        std::all_of(pending_.begin(), pending_.end(), [](MPI_Request r) { return r == MPI_REQUEST_NULL; });
+    if (over || code != MPI_SUCCESS)
+        pending_.clear();
+    return over || code != MPI_SUCCESS;
+}
+
+bool Exchange::arrived() {
+    if (before_ < 0 || arrived_)
+        return true;
+    const auto at = static_cast<std::size_t>(before_);
+    if (word_ == MPI_REQUEST_NULL &&
+        real::Irecv(nullptr, 0, MPI_BYTE, world_[at], tags_[static_cast<std::size_t>(rank_)], control_communicator(),
+                    &word_) != MPI_SUCCESS)
+        return false;
+    int done = 0;
+    arrived_ = request::may_ask() && real::Test(&word_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
+    return arrived_;
+}
+
+void Exchange::pass_on() {
+    if (after_ < 0)
+        return;
+    const auto at = static_cast<std::size_t>(after_);
+    MPI_Request sent = MPI_REQUEST_NULL;
+    if (real::Isend(nullptr, 0, MPI_BYTE, world_[at], tags_[at], control_communicator(), &sent) == MPI_SUCCESS)
+        real::Request_free(&sent);
+}
+
+void Exchange::give_up() {
+    if (word_ == MPI_REQUEST_NULL)
+        return;
+    real::Cancel(&word_);
+    real::Request_free(&word_);
+}
+
+}  // namespace swy::comm
