@@ -1,8 +1,8 @@
 // What the extension's collectives on several buffers of each process cost; counted.test reads the virtual GPUs' log
 // and the report. The first rank has no buffer, the others have two devices each. Options: --rounds N; --use calls (N
-// of each, blocking and not, on one communicator), messages (N from the second rank to the third, and back) or
-// communicators (made, used and freed N times: memory and file descriptors are the same after all rounds as after the
-// first).
+// of each, blocking and not, on one communicator), messages (N from the second rank to the third, and back), begun (N
+// that do not block) or communicators (made, used and freed N times: memory and file descriptors are the same after all
+// rounds as after the first).
 #include <dirent.h>
 #include <malloc.h>
 #include <mpi.h>
@@ -110,6 +110,16 @@ void round(Buffers& buffers, MPI_Comm comm) {
     buffers.expect((size - 1) * kDevices, "MPIX_Iallreduce_multi");
 }
 
+// The communicator has no other call than this.
+void begin_alone(Buffers& buffers) {
+    buffers.fill();
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPIX_Iallreduce_multi(in_place(), buffers.list(), buffers.number(), kCount, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                          &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    buffers.expect(sum(), "MPIX_Iallreduce_multi alone");
+}
+
 // Every other one does not block.
 void exchange(Buffers& buffers, int number) {
     buffers.fill();
@@ -177,6 +187,8 @@ int main(int argc, char** argv) {
             round(buffers, MPI_COMM_WORLD);
         for (int i = 0; use == "messages" && i < rounds; ++i)
             exchange(buffers, i);
+        for (int i = 0; use == "begun" && i < rounds; ++i)
+            begin_alone(buffers);
     }
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
