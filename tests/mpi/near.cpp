@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
+#include <vector>
 
 #include "gpu.hpp"
 
@@ -74,6 +76,8 @@ void check_near(int node) {
 
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
+    // After MPI_Init: Open MPI would take the machine in the file for its own.
+    setenv("HWLOC_XMLFILE", std::getenv("VGPU_TOPOLOGY"), 1);
     int rank = 0;
     int size = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
