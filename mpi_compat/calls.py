@@ -6,7 +6,8 @@ import re
 
 KINDS = ("buffers", "requests", "communicators", "none")
 TREATMENTS = ("routed", "matched", "enqueued", "staged", "refused", "unread")
-MARKS = ("blocking", "large", "door", "by-hand", "derives", "forms", "duplicates", "removed", "macro", "variadic")
+MARKS = ("blocking", "large", "door", "by-hand", "derives", "forms", "duplicates", "removed", "macro", "variadic",
+         "lists")
 
 # Open MPI 4.1 and 5.0 have all of MPI 3.1; whatever is from elsewhere gets a door only where the MPI at hand has it.
 ALWAYS_THERE = "MPI 3.1"

@@ -9,6 +9,13 @@ MEANINGS = {
     "unread": "only the address is used",
     "": "",
 }
+OF_LISTS = "NCCL where each buffer of a process is on a device of its own and all ranks can, else staged"
+
+
+def meaning(row):
+    if row.has("lists"):
+        return OF_LISTS
+    return MEANINGS[row.treatment] if row.has("buffers") else ""
 
 
 def page(rows, families):
@@ -26,17 +33,15 @@ Functions that are not in MPI 3.1 have doors where the MPI beneath has the funct
 
 def line(row):
     where = f"{row.document} {row.section}".strip()
-    kinds = ", ".join(k for k in row.kinds if k != "none") or "-"
+    kinds = ", ".join(["buffers"] * row.has("lists") + [k for k in row.kinds if k != "none"]) or "-"
     if row.has("removed"):
         kinds += " (removed from MPI)"
-    meaning = MEANINGS[row.treatment] if row.has("buffers") else ""
-    return f"| {row.name} | {where} | {kinds} | {'yes' if row.has('blocking') else ''} | {meaning} |"
+    return f"| {row.name} | {where} | {kinds} | {'yes' if row.has('blocking') else ''} | {meaning(row)} |"
 
 
 def summary(rows):
     lines = ["| device buffers are | functions |", "| --- | --- |"]
-    for treatment, meaning in MEANINGS.items():
-        if treatment:
-            lines.append(f"| {meaning} | {sum(r.treatment == treatment for r in rows if r.buffers)} |")
-    lines.append(f"| not there: the function carries none | {sum(not r.buffers for r in rows)} |")
+    for what in (*filter(None, MEANINGS.values()), OF_LISTS):
+        lines.append(f"| {what} | {sum(meaning(r) == what for r in rows)} |")
+    lines.append(f"| not there: the function carries none | {sum(not meaning(r) for r in rows)} |")
     return "\n".join(lines) + "\n"

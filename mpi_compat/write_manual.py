@@ -36,12 +36,12 @@ TAIL = r""".Sh SEE ALSO
 def page(rows, families):
     parts = [HEAD]
     for family, title in families.items():
-        inside = [row for row in rows if row.family == family and row.buffers]
+        inside = [row for row in rows if row.family == family and write_coverage.meaning(row)]
         if not inside:
             continue
         parts.append(f".Sh {title.upper()}\n.Bl -tag -width Ds\n")
-        for treatment, meaning in write_coverage.MEANINGS.items():
-            names = [row.name for row in inside if row.treatment == treatment]
+        for meaning in (*write_coverage.MEANINGS.values(), write_coverage.OF_LISTS):
+            names = [row.name for row in inside if write_coverage.meaning(row) == meaning]
             if names:
                 parts.append(f".It {words(meaning)}\n" + " ,\n".join(f".Fn {name}" for name in names) + "\n")
         parts.append(".El\n")
