@@ -18,7 +18,7 @@ void open_gate() {
     gate::open = true;
 }
 
-int run(const multi::Several& call) {
+int run(const multi::ListCall& call) {
     open_gate();
     const route::Inside guard;
     return multi::collective(call);

@@ -169,7 +169,7 @@ int Attempt::propose(bool may_reuse) {
     Exchange::Blocks received = sent;
     proposal_ = {};
     if (rank() == proposer_) {
-        proposal_.reuse = may_reuse ? nccl::Several::idle_id(group_) : 0;
+        proposal_.reuse = may_reuse ? nccl::LocalMembers::idle_id(group_) : 0;
         if (proposal_.reuse == 0) {
             const std::string problem = nccl::Communicator::draw(proposal_.unique);
             proposal_.drawn = problem.empty() ? 1 : 0;
@@ -190,7 +190,7 @@ int Attempt::propose(bool may_reuse) {
 int Attempt::take_proposal() {
     if (proposal_.reuse == 0)
         return make();
-    found_ = nccl::Several::take_idle(group_, proposal_.reuse);
+    found_ = nccl::LocalMembers::take_idle(group_, proposal_.reuse);
     const std::vector<std::size_t> bytes(static_cast<std::size_t>(exchange_.size()), 1);
     mine_.assign(1, std::byte{found_ != nullptr});
     all_.resize(bytes.size());
@@ -203,7 +203,7 @@ int Attempt::settle_taking() {
         places_->nccl = std::move(found_);
         return end(Reason::kNone);
     }
-    nccl::Several::discard(std::exchange(found_, nullptr));
+    nccl::LocalMembers::discard(std::exchange(found_, nullptr));
     return propose(false);
 }
 
@@ -219,7 +219,7 @@ int Attempt::make() {
     const auto& numbers = asked_.numbers;
     const int first = std::accumulate(numbers.begin(), numbers.begin() + rank(), 0);
     if (proposal_.drawn != 0)
-        found_ = nccl::Several::begin(group_, first, contexts, proposal_.unique, 0, problem);
+        found_ = nccl::LocalMembers::begin(group_, first, contexts, proposal_.unique, 0, problem);
     if (found_ != nullptr)
         return MPI_SUCCESS;
     if (!problem.empty())

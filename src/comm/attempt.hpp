@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "carrier/nccl/several.hpp"
+#include "carrier/nccl/local_members.hpp"
 #include "comm/exchange.hpp"
 #include "comm/making.hpp"
 #include "comm/places.hpp"
@@ -78,7 +78,7 @@ class Attempt final : public request::Operation {
     std::vector<Fact> facts_;
     carrier::nccl::Group group_;
     int proposer_ = 0;
-    std::shared_ptr<carrier::nccl::Several> found_;
+    std::shared_ptr<carrier::nccl::LocalMembers> found_;
 };
 
 }  // namespace swy::comm

@@ -22,7 +22,7 @@ Places::~Places() {
 }
 
 void Places::retire() {
-    nccl::Several::retire(std::move(nccl));
+    nccl::LocalMembers::retire(std::move(nccl));
     nccl = nullptr;
 }
 
@@ -52,7 +52,7 @@ bool Places::needs_setup(const std::vector<int>& devices) const {
 }
 
 void Places::begin_anew(std::vector<int> devices, Reason why) {
-    nccl::Several::retire(std::move(nccl));
+    nccl::LocalMembers::retire(std::move(nccl));
     nccl = nullptr;
     tried_ = true;
     devices_ = std::move(devices);

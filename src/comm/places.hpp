@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "carrier/nccl/several.hpp"
+#include "carrier/nccl/local_members.hpp"
 #include "comm/order.hpp"
 #include "comm/state.hpp"
 #include "route/reason.hpp"
@@ -51,7 +51,7 @@ class Places {
     // Must `devices`, this process's in order, get an NCCL communicator first? And what keeps these from one.
     bool needs_setup(const std::vector<int>& devices) const;
     Reason obstacle = Reason::kNone;
-    std::shared_ptr<carrier::nccl::Several> nccl;
+    std::shared_ptr<carrier::nccl::LocalMembers> nccl;
 
     // Attempts to get one (attempt.hpp), of this process: all ranks begin the same ones, and each when it has ended the
     // one before. They set what is above, alike on all ranks but not at the same time.

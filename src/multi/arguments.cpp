@@ -16,7 +16,7 @@ namespace swy::multi {
 
 namespace {
 
-std::string problem_with(const Several& call, int& mpi_class) {
+std::string problem_with(const ListCall& call, int& mpi_class) {
     const auto is = [&](int of_class, std::string what) {
         mpi_class = of_class;
         return what;
@@ -52,7 +52,7 @@ std::string problem_with(const Several& call, int& mpi_class) {
     return {};
 }
 
-comm::State* state_of(const Several& call, std::string& problem) {
+comm::State* state_of(const ListCall& call, std::string& problem) {
     int inter = 0;
     if (call.comm != MPI_COMM_NULL)
         real::Comm_test_inter(call.comm, &inter);
@@ -67,7 +67,7 @@ comm::State* state_of(const Several& call, std::string& problem) {
     return state;
 }
 
-std::string problem_with_first(const Several& call, comm::State& state) {
+std::string problem_with_first(const ListCall& call, comm::State& state) {
     if (comm::Places::of(state)->order() != nullptr || comm::Exchange::possible(state) ||
         (call.request == nullptr && !state.duplicated))
         return {};
@@ -78,7 +78,7 @@ std::string problem_with_first(const Several& call, comm::State& state) {
 
 }  // namespace
 
-int check(const Several& call, comm::State*& state) {
+int check(const ListCall& call, comm::State*& state) {
     const auto raise = [&](int mpi_class, const std::string& problem) {
         return error::raise(Owner(call.comm), mpi_class, fmt::format("{}: {}", name(call.id), problem));
     };

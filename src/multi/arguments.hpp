@@ -8,6 +8,6 @@
 namespace swy::multi {
 
 // MPI's code, of an error that has been raised; else the state of the call's communicator.
-int check(const Several& call, comm::State*& state);
+int check(const ListCall& call, comm::State*& state);
 
 }  // namespace swy::multi

@@ -14,19 +14,19 @@ MPI_Count times(int count, int blocks) {
 
 }  // namespace
 
-Places::Places(std::vector<int> counts) : counts_(std::move(counts)), first_(counts_.size() + 1) {
+PlaceCounts::PlaceCounts(std::vector<int> counts) : counts_(std::move(counts)), first_(counts_.size() + 1) {
     std::partial_sum(counts_.begin(), counts_.end(), first_.begin() + 1);
 }
 
-int Places::rank_of(int place) const {
+int PlaceCounts::rank_of(int place) const {
     return static_cast<int>(std::upper_bound(first_.begin(), first_.end(), place) - first_.begin()) - 1;
 }
 
-bool Places::some_without() const {
+bool PlaceCounts::some_without() const {
     return std::find(counts_.begin(), counts_.end(), 0) != counts_.end();
 }
 
-Kept::Kept(const Several& call) : call_(call) {
+Kept::Kept(const ListCall& call) : call_(call) {
     const auto number = static_cast<std::size_t>(call.buffers);
     const void* const all_in_place = MPI_IN_PLACE;
     if (call.in == all_in_place)

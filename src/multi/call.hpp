@@ -14,7 +14,7 @@
 
 namespace swy::multi {
 
-struct Several {
+struct ListCall {
     CallId id;              // MPIX_Allreduce_multi
     CallId plain;           // MPI_Allreduce
     const void* const* in;  // MPI_IN_PLACE: all of this process's
@@ -31,9 +31,9 @@ struct Several {
 };
 
 // How many places each rank has.
-class Places {
+class PlaceCounts {
   public:
-    explicit Places(std::vector<int> counts);
+    explicit PlaceCounts(std::vector<int> counts);
     const std::vector<int>& counts() const { return counts_; }
     int count(int rank) const { return counts_[static_cast<std::size_t>(rank)]; }
     int first(int rank) const { return first_[static_cast<std::size_t>(rank)]; }
@@ -49,12 +49,12 @@ class Places {
 // A call that outlives its door: copies of its lists, and duplicates of its types. Throws std::bad_alloc.
 class Kept {
   public:
-    explicit Kept(const Several& call);
+    explicit Kept(const ListCall& call);
     ~Kept();
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
 
-    const Several& call() const { return call_; }
+    const ListCall& call() const { return call_; }
     int buffers() const { return call_.buffers; }
     bool moves() const { return call_.op == MPI_OP_NULL; }  // no reduction
 
@@ -75,7 +75,7 @@ class Kept {
     bool in_place(int index) const;
     void* given(int index) const;
 
-    Several call_;
+    ListCall call_;
     std::vector<const void*> in_;
     std::vector<void*> out_;
     std::vector<MPI_Datatype> made_;

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "carrier/nccl/flight.hpp"
-#include "carrier/nccl/several.hpp"
+#include "carrier/nccl/local_members.hpp"
 #include "comm/exchange.hpp"
 #include "comm/places.hpp"
 #include "comm/state.hpp"
@@ -43,7 +43,7 @@ namespace nccl = carrier::nccl;
 
 class Collective final : public request::Operation {
   public:
-    Collective(const Several& call, comm::State& state)
+    Collective(const ListCall& call, comm::State& state)
         : Operation(call.id, Owner(call.comm)),
           kept_(call),
           blocking_(call.request == nullptr),
@@ -122,7 +122,7 @@ class Collective final : public request::Operation {
 
     // As if all ranks had as many places as in the call before.
     void prepare_ahead(const std::vector<int>& before) {
-        const Places assumed(before);
+        const PlaceCounts assumed(before);
         LocalTest test(kept_, assumed, rank_);
         Reason why = test.obstacle;
         const request::Hold hold;
@@ -140,7 +140,7 @@ class Collective final : public request::Operation {
     bool ready(std::vector<nccl::Work> works) {
         if (works.empty())
             return true;
-        flight_ = std::make_unique<nccl::SeveralFlight>(std::move(works), comm_->nccl);
+        flight_ = std::make_unique<nccl::MembersFlight>(std::move(works), comm_->nccl);
         return flight_->ready();
     }
 
@@ -274,7 +274,7 @@ class Collective final : public request::Operation {
             return false;
         if (in_turn && !channel_->arrived(word()))
             return false;
-        if (in_turn && flight_ != nullptr && !turn_.begin(flight_->several().members().front().get()))
+        if (in_turn && flight_ != nullptr && !turn_.begin(flight_->local().members().front().get()))
             return false;
         if (flight_ != nullptr)
             flight_->launch();
@@ -361,7 +361,7 @@ class Collective final : public request::Operation {
 
     void fail_here(int mpi_class, const std::string& why) {
         if (flight_ != nullptr && (state_ == State::kWaiting || state_ == State::kFlying))
-            flight_->several().fail(why);
+            flight_->local().fail(why);
         if (state_ == State::kWaiting && comm_->first(this))
             channel_->give_up();
         outcome_.mpi_class = mpi_class;
@@ -403,9 +403,9 @@ class Collective final : public request::Operation {
     Fact mine_;
     std::unique_ptr<std::vector<Fact>> facts_;  // MPI writes here
     MPI_Request request_ = MPI_REQUEST_NULL;
-    std::optional<Places> places_;
+    std::optional<PlaceCounts> places_;
     bool any_device_ = false, in_turn_ = false;
-    std::unique_ptr<nccl::SeveralFlight> flight_;
+    std::unique_ptr<nccl::MembersFlight> flight_;
     std::unique_ptr<HostWork> host_;
     std::optional<Channel> channel_;
     std::optional<Setup> setup_;
@@ -416,7 +416,7 @@ class Collective final : public request::Operation {
     State state_ = State::kNew;
 };
 
-int run(const Several& call, comm::State& state) {
+int run(const ListCall& call, comm::State& state) {
     auto operation = std::make_shared<Collective>(call, state);
     if (const int rc = operation->begin(state); rc != MPI_SUCCESS)
         return rc;
@@ -434,7 +434,7 @@ int run(const Several& call, comm::State& state) {
 
 }  // namespace
 
-int collective(const Several& call) {
+int collective(const ListCall& call) {
     try {
         comm::State* state = nullptr;
         const int rc = check(call, state);

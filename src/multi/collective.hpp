@@ -7,6 +7,6 @@ namespace swy::multi {
 
 // Checks the arguments, exchanges with the other ranks what each brings, and has NCCL or host MPI do it: completely, or
 // from a request where the call has one. MPI's code, of an error that has been raised already.
-int collective(const Several& call);
+int collective(const ListCall& call);
 
 }  // namespace swy::multi

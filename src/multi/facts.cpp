@@ -30,7 +30,7 @@ Reason obstacle_by_size(const Kept& kept, int places) {
 }  // namespace
 
 route::Fingerprint fingerprint(const Kept& kept, std::uint64_t number) {
-    const Several& call = kept.call();
+    const ListCall& call = kept.call();
     route::Fingerprint print;
     print.sequence = number;
     print.call = static_cast<std::uint16_t>(call.id);

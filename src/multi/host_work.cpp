@@ -34,7 +34,7 @@ struct HostWork::Memory {
     MPI_Datatype block = MPI_DATATYPE_NULL;
 };
 
-HostWork::HostWork(const Kept& kept, const Places& places, int rank)
+HostWork::HostWork(const Kept& kept, const PlaceCounts& places, int rank)
     : kept_(kept),
       places_(places),
       rank_(rank),
@@ -152,7 +152,7 @@ void HostWork::make_block(MPI_Datatype of, int count) {
 // The order of an operator that does not commute is that of the places: from the last one back, each before what is
 // there.
 int HostWork::fold_own(MPI_Count blocks) {
-    const Several& call = kept_.call();
+    const ListCall& call = kept_.call();
     if (own() == 0)
         return MPI_SUCCESS;
     memory_->reduced = Elements(call.out_type, blocks * call.out_count);
@@ -170,7 +170,7 @@ int HostWork::fold_own(MPI_Count blocks) {
 
 // The same of what the ranks have contributed; the result is the first contribution's.
 int HostWork::fold_contributions() {
-    const Several& call = kept_.call();
+    const ListCall& call = kept_.call();
     const MPI_Count blocks = memory_->contributions.operand().count / call.out_count / memory_->contributors;
     memory_->result = Elements(call.out_type, blocks * call.out_count);
     const auto at = [&](int contributor, MPI_Count block) { return (contributor * blocks + block) * call.out_count; };
@@ -225,7 +225,7 @@ int HostWork::exchange(const By& by, void* sent, void* received) {
 // A rank without places has nothing to contribute, which MPI's reductions do not know: the others' contributions are
 // then collected, and reduced where they are wanted. So are they where messages carry them.
 int HostWork::allreduce(const By& by) {
-    const Several& call = kept_.call();
+    const ListCall& call = kept_.call();
     Memory& m = *memory_;
     if (const int rc = fold_own(1); rc != MPI_SUCCESS)
         return rc;
@@ -240,7 +240,7 @@ int HostWork::allreduce(const By& by) {
 }
 
 int HostWork::reduce_to_root(const By& by) {
-    const Several& call = kept_.call();
+    const ListCall& call = kept_.call();
     Memory& m = *memory_;
     const int root = places_.rank_of(call.root);
     if (const int rc = fold_own(1); rc != MPI_SUCCESS)
@@ -260,7 +260,7 @@ int HostWork::reduce_to_root(const By& by) {
 
 // Every rank gets all contributions to its places' blocks, as large in sum as what any reduction of this kind sends.
 int HostWork::reduce_scatter(const By& by) {
-    const Several& call = kept_.call();
+    const ListCall& call = kept_.call();
     Memory& m = *memory_;
     if (const int rc = fold_own(size()); rc != MPI_SUCCESS)
         return rc;
@@ -343,7 +343,7 @@ int HostWork::alltoall(const By& by) {
 }
 
 HostWork::Failure HostWork::finish_call() {
-    const Several& call = kept_.call();
+    const ListCall& call = kept_.call();
     Memory& m = *memory_;
     if (size() == 0 || call.out_count == 0)
         return {};
@@ -364,7 +364,7 @@ HostWork::Failure HostWork::finish_call() {
 }
 
 void HostWork::hand_out_reduced(const Operand& from) {
-    const Several& call = kept_.call();
+    const ListCall& call = kept_.call();
     if (datatype::averages(call.op))
         datatype::divide(from.address, static_cast<std::size_t>(from.count),
                          datatype::element_of(call.out_type).element, size());

@@ -20,7 +20,7 @@ class HostWork {
     using Failure = carrier::staged::Failure;
 
     // All that may fail here alone comes first, in prepare(). `kept` and `places` are referred to.
-    HostWork(const Kept& kept, const Places& places, int rank);
+    HostWork(const Kept& kept, const PlaceCounts& places, int rank);
     ~HostWork();
     HostWork(const HostWork&) = delete;
     HostWork& operator=(const HostWork&) = delete;
@@ -78,7 +78,7 @@ class HostWork {
     void make_block(MPI_Datatype of, int count);
 
     const Kept& kept_;
-    const Places& places_;
+    const PlaceCounts& places_;
     const int rank_;
     const MPI_Op op_;  // as host MPI has it
     std::vector<Place> own_;

@@ -15,7 +15,7 @@ std::vector<int> tags(const std::vector<Fact>& facts, std::int32_t Fact::*which)
     return all;
 }
 
-Setup::Setup(const Kept& kept, const Places& places, comm::State& state, std::shared_ptr<comm::Places> comm,
+Setup::Setup(const Kept& kept, const PlaceCounts& places, comm::State& state, std::shared_ptr<comm::Places> comm,
              const std::vector<Fact>& facts) {
     LocalTest now(kept, places, state.rank);
     attempt_ = std::make_shared<comm::Attempt>(

@@ -22,7 +22,7 @@ std::vector<int> tags(const std::vector<Fact>& facts, std::int32_t Fact::*which)
 class Setup {
   public:
     // Begins the attempt, in the same place of the calls' order on all ranks.
-    Setup(const Kept& kept, const Places& places, comm::State& state, std::shared_ptr<comm::Places> comm,
+    Setup(const Kept& kept, const PlaceCounts& places, comm::State& state, std::shared_ptr<comm::Places> comm,
           const std::vector<Fact>& facts);
 
     const comm::Attempt& attempt() const { return *attempt_; }

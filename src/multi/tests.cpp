@@ -40,7 +40,7 @@ bool contiguous(const Call& call) {
 
 }  // namespace
 
-LocalTest::LocalTest(const Kept& kept, const Places& places, int rank) {
+LocalTest::LocalTest(const Kept& kept, const PlaceCounts& places, int rank) {
     try {
         obstacle = prepare(kept, places, rank);
     } catch (const std::bad_alloc&) {
@@ -48,7 +48,7 @@ LocalTest::LocalTest(const Kept& kept, const Places& places, int rank) {
     }
 }
 
-Reason LocalTest::prepare(const Kept& kept, const Places& places, int rank) {
+Reason LocalTest::prepare(const Kept& kept, const PlaceCounts& places, int rank) {
     for (int i = 0; i < kept.buffers(); ++i) {
         Kept::Operands operands;
         const int place = places.first(rank) + i;

@@ -17,7 +17,7 @@ Survey survey_of(const Kept& kept);
 
 // Can this process's places go over NCCL, each on a device of its own? kNone: yes, and `works` holds each one's part.
 struct LocalTest {
-    LocalTest(const Kept& kept, const Places& places, int rank);
+    LocalTest(const Kept& kept, const PlaceCounts& places, int rank);
 
     Reason obstacle = Reason::kNone;
     std::vector<carrier::nccl::Work> works;
@@ -26,7 +26,7 @@ struct LocalTest {
     std::vector<int> ordinals() const;
 
   private:
-    Reason prepare(const Kept& kept, const Places& places, int rank);
+    Reason prepare(const Kept& kept, const PlaceCounts& places, int rank);
 };
 
 }  // namespace swy::multi

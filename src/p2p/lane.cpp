@@ -101,8 +101,8 @@ void Half::begin(const nccl::UniqueId& unique) {
     std::string problem;
     const std::size_t first = role == Role::kSender ? 0 : others;
     // Looked up by its members in no cache, so they need no names.
-    communicators_ = nccl::Several::begin(nccl::Group(contexts_.size() + others), static_cast<int>(first), contexts_,
-                                          unique, kChannels, problem);
+    communicators_ = nccl::LocalMembers::begin(nccl::Group(contexts_.size() + others), static_cast<int>(first),
+                                               contexts_, unique, kChannels, problem);
     if (communicators_ == nullptr)
         break_off(problem);
     else
@@ -256,9 +256,9 @@ void Half::break_off(const std::string& why, bool tell_peer) {
 
 void Half::stop() {
     if (state_ == State::kReady && queue_.empty() && communicators_->start_end())
-        nccl::Several::finish_ending(communicators_);
+        nccl::LocalMembers::finish_ending(communicators_);
     else if (state_ == State::kEnding)
-        nccl::Several::finish_ending(communicators_);
+        nccl::LocalMembers::finish_ending(communicators_);
     else if (communicators_ != nullptr)
         communicators_->abort();
     for (LaneTransfer* transfer : std::exchange(queue_, {}))

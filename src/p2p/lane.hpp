@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "carrier/nccl/communicator.hpp"
+#include "carrier/nccl/local_members.hpp"
 #include "carrier/nccl/point_to_point.hpp"
-#include "carrier/nccl/several.hpp"
 #include "device/device.hpp"
 #include "p2p/control.hpp"
 #include "p2p/payload.hpp"
@@ -125,7 +125,7 @@ class Half : public std::enable_shared_from_this<Half> {
     State state_ = State::kOffered;
     Interest interest_;
     request::Deadline deadline_;
-    std::shared_ptr<carrier::nccl::Several> communicators_;
+    std::shared_ptr<carrier::nccl::LocalMembers> communicators_;
     std::unique_ptr<carrier::nccl::PointToPoint> operation_;  // one at a time: see run()
     std::deque<LaneTransfer*> queue_;
     std::uint64_t launched_here_ = 0, launched_there_ = 0;

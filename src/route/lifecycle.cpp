@@ -11,7 +11,7 @@
 
 #include "carrier/nccl/communicator.hpp"
 #include "carrier/nccl/library.hpp"
-#include "carrier/nccl/several.hpp"
+#include "carrier/nccl/local_members.hpp"
 #include "comm/control.hpp"
 #include "comm/establish.hpp"
 #include "comm/named.hpp"
@@ -205,7 +205,7 @@ void before_finalize() {
         p2p::finish();
         job_agrees = false;
         comm::stop();
-        carrier::nccl::Several::discard_all();
+        carrier::nccl::LocalMembers::discard_all();
         carrier::nccl::Communicator::end_all();
         comm::stop_control();
         if (reports)

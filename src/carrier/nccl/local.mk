@@ -15,6 +15,8 @@ libswy_la_SOURCES += \
     src/carrier/nccl/launch.hpp \
     src/carrier/nccl/library.cpp \
     src/carrier/nccl/library.hpp \
+    src/carrier/nccl/local_members.cpp \
+    src/carrier/nccl/local_members.hpp \
     src/carrier/nccl/mapping.cpp \
     src/carrier/nccl/mapping.hpp \
     src/carrier/nccl/member.cpp \
@@ -23,6 +25,4 @@ libswy_la_SOURCES += \
     src/carrier/nccl/packing.hpp \
     src/carrier/nccl/point_to_point.cpp \
     src/carrier/nccl/point_to_point.hpp \
-    src/carrier/nccl/several.cpp \
-    src/carrier/nccl/several.hpp \
     src/carrier/nccl/split.cpp

@@ -19,26 +19,26 @@ namespace swy::carrier::nccl {
 
 // The members of one process. A process may have none: it then has no part in NCCL, but keeps the communicator in its
 // cache like the others, so that all processes find the same there.
-class Several {
+class LocalMembers {
   public:
     // Begins to make the communicator of `group`, in which this process's members are the ranks from `first` on, one
     // for each context; all of them in one NCCL group. `channels` as for Communicator. Does not wait: step_make() until
     // it is no more under way. nullptr on failure, with `problem` set.
-    static std::shared_ptr<Several> begin(const Group& group, int first, std::span<const device::Context> contexts,
-                                          const UniqueId& id, int channels, std::string& problem);
+    static std::shared_ptr<LocalMembers> begin(const Group& group, int first, std::span<const device::Context> contexts,
+                                               const UniqueId& id, int channels, std::string& problem);
     Communicator::Making step_make(std::string& problem);  // once kFailed, all members have been aborted
 
     // As those of Communicator: an idle one of exactly this group, and what becomes of one that is not needed.
     static std::uint64_t idle_id(const Group& group);
-    static std::shared_ptr<Several> take_idle(const Group& group, std::uint64_t id);
-    static void retire(std::shared_ptr<Several> several);
-    static void discard(std::shared_ptr<Several> several);
+    static std::shared_ptr<LocalMembers> take_idle(const Group& group, std::uint64_t id);
+    static void retire(std::shared_ptr<LocalMembers> local);
+    static void discard(std::shared_ptr<LocalMembers> local);
     static void discard_all();  // at MPI_Finalize, before Communicator::end_all()
 
     // As those of Communicator, of all members.
     bool start_end();
     bool step_end();
-    static void finish_ending(const std::shared_ptr<Several>& several);
+    static void finish_ending(const std::shared_ptr<LocalMembers>& local);
     bool gone() const;  // aborted, or ended
 
     int size() const { return static_cast<int>(group_.size()); }
@@ -56,7 +56,7 @@ class Several {
     void end_transfer() { transfers_.fetch_sub(1, std::memory_order_relaxed); }
 
   private:
-    explicit Several(const Group& group, std::uint64_t id) : group_(group), id_(id) {}
+    explicit LocalMembers(const Group& group, std::uint64_t id) : group_(group), id_(id) {}
     bool in_use() const { return transfers_.load(std::memory_order_relaxed) != 0; }
 
     const Group group_;
@@ -66,13 +66,13 @@ class Several {
 };
 
 // One collective on all members of this process: as Flight, each launch one NCCL group. There is at least one member.
-class SeveralFlight {
+class MembersFlight {
   public:
     // `works` are prepared, one for each member.
-    SeveralFlight(std::vector<Work> works, std::shared_ptr<Several> several);
-    ~SeveralFlight();
-    SeveralFlight(const SeveralFlight&) = delete;
-    SeveralFlight& operator=(const SeveralFlight&) = delete;
+    MembersFlight(std::vector<Work> works, std::shared_ptr<LocalMembers> local);
+    ~MembersFlight();
+    MembersFlight(const MembersFlight&) = delete;
+    MembersFlight& operator=(const MembersFlight&) = delete;
 
     bool ready();
     void launch();
@@ -80,7 +80,7 @@ class SeveralFlight {
     bool settled() const { return state_ >= State::kRunning; }
     bool done() const { return state_ == State::kDone; }
     const std::string& failure() const { return failure_; }
-    Several& several() { return *several_; }
+    LocalMembers& local() { return *local_; }
 
   private:
     enum class State : std::uint8_t { kNew, kLaunching, kRunning, kDone };
@@ -91,7 +91,7 @@ class SeveralFlight {
     void end(std::string failure);
 
     const std::vector<Work> works_;
-    const std::shared_ptr<Several> several_;
+    const std::shared_ptr<LocalMembers> local_;
     std::vector<device::Lane> lanes_;
     std::size_t launches_ = 0;  // begun
     State state_ = State::kNew;

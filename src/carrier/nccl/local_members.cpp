@@ -1,4 +1,4 @@
-#include "carrier/nccl/several.hpp"
+#include "carrier/nccl/local_members.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 struct Idle {
     std::mutex mutex;
-    std::list<std::shared_ptr<Several>> all;  // least recently used first
+    std::list<std::shared_ptr<LocalMembers>> all;  // least recently used first
 };
 Idle& idle() {
     static auto* the_idle = new Idle;  // not destroyed at exit
@@ -46,14 +46,15 @@ int state_of(std::span<const std::shared_ptr<Communicator>> members, std::size_t
     return all;
 }
 
-std::shared_ptr<Several> Several::begin(const Group& group, int first, std::span<const device::Context> contexts,
-                                        const UniqueId& id, int channels, std::string& problem_text) {
+std::shared_ptr<LocalMembers> LocalMembers::begin(const Group& group, int first,
+                                                  std::span<const device::Context> contexts, const UniqueId& id,
+                                                  int channels, std::string& problem_text) {
     const Entries* nccl = load();
     if (nccl == nullptr) {
         problem_text = problem();
         return nullptr;
     }
-    std::shared_ptr<Several> made(new Several(group, Communicator::id_of(id)));
+    std::shared_ptr<LocalMembers> made(new LocalMembers(group, Communicator::id_of(id)));
     ncclResult_t ended = ncclSuccess;
     {
         std::optional<GroupCall> together;  // one after the other they would wait for each other
@@ -77,7 +78,7 @@ std::shared_ptr<Several> Several::begin(const Group& group, int first, std::span
     return nullptr;
 }
 
-Communicator::Making Several::step_make(std::string& problem_text) {
+Communicator::Making LocalMembers::step_make(std::string& problem_text) {
     using Making = Communicator::Making;
     Making all = Making::kMade;
     for (const auto& member : members_) {
@@ -92,31 +93,31 @@ Communicator::Making Several::step_make(std::string& problem_text) {
     return all;
 }
 
-bool Several::usable() const {
+bool LocalMembers::usable() const {
     return std::all_of(members_.begin(), members_.end(),
                        [](const auto& member) { return member->usable() && member->lane().alive(); });
 }
 
-void Several::tell_failures_by(std::unique_ptr<Failures> failures) {
+void LocalMembers::tell_failures_by(std::unique_ptr<Failures> failures) {
     if (!members_.empty())
         members_.front()->tell_failures_by(std::move(failures));
 }
 
-std::string Several::failure_elsewhere() {
+std::string LocalMembers::failure_elsewhere() {
     return members_.empty() ? std::string{} : members_.front()->failure_elsewhere();
 }
 
-void Several::fail(const std::string& why) {
+void LocalMembers::fail(const std::string& why) {
     for (const auto& member : members_)
         member->fail(why);
 }
 
-void Several::abort() {
+void LocalMembers::abort() {
     for (const auto& member : members_)
         member->abort();
 }
 
-std::uint64_t Several::idle_id(const Group& group) {
+std::uint64_t LocalMembers::idle_id(const Group& group) {
     const std::scoped_lock lock(idle().mutex);
     for (auto it = idle().all.rbegin(); it != idle().all.rend(); ++it)
         if ((*it)->group_ == group && !(*it)->in_use())
@@ -124,29 +125,29 @@ std::uint64_t Several::idle_id(const Group& group) {
     return 0;
 }
 
-std::shared_ptr<Several> Several::take_idle(const Group& group, std::uint64_t id) {
+std::shared_ptr<LocalMembers> LocalMembers::take_idle(const Group& group, std::uint64_t id) {
     const std::scoped_lock lock(idle().mutex);
     auto& all = idle().all;
     const auto it = std::find_if(all.begin(), all.end(),
                                  [&](const auto& s) { return s->id_ == id && s->group_ == group && !s->in_use(); });
     if (it == all.end())
         return nullptr;
-    std::shared_ptr<Several> found = std::move(*it);
+    std::shared_ptr<LocalMembers> found = std::move(*it);
     all.erase(it);
     Communicator::count_reused(static_cast<long>(found->members_.size()));
     return found;
 }
 
-void Several::retire(std::shared_ptr<Several> several) {
-    if (several == nullptr)
+void LocalMembers::retire(std::shared_ptr<LocalMembers> local) {
+    if (local == nullptr)
         return;
-    if (!several->usable())
-        return several->abort();
-    std::shared_ptr<Several> evicted;
+    if (!local->usable())
+        return local->abort();
+    std::shared_ptr<LocalMembers> evicted;
     {
         const std::scoped_lock lock(idle().mutex);
         auto& all = idle().all;
-        all.push_back(std::move(several));
+        all.push_back(std::move(local));
         if (all.size() > static_cast<std::size_t>(settings::values().comm_cache)) {
             const auto it = std::find_if(all.begin(), all.end(), [](const auto& s) { return !s->in_use(); });
             if (it != all.end()) {
@@ -161,91 +162,91 @@ void Several::retire(std::shared_ptr<Several> several) {
 }
 
 // NCCL ends a communicator when all its members have been told to: none of these calls waits.
-void Several::discard(std::shared_ptr<Several> several) {
-    if (several == nullptr)
+void LocalMembers::discard(std::shared_ptr<LocalMembers> local) {
+    if (local == nullptr)
         return;
-    for (const auto& member : several->members_)
+    for (const auto& member : local->members_)
         Communicator::discard(member);
 }
 
-bool Several::start_end() {
+bool LocalMembers::start_end() {
     bool under_way = false;
     for (const auto& member : members_)
         under_way |= member->start_end();
     return under_way;
 }
 
-bool Several::step_end() {
+bool LocalMembers::step_end() {
     bool ended = true;
     for (const auto& member : members_)
         ended &= member->step_end();
     return ended;
 }
 
-void Several::finish_ending(const std::shared_ptr<Several>& several) {
-    for (const auto& member : several->members_)
+void LocalMembers::finish_ending(const std::shared_ptr<LocalMembers>& local) {
+    for (const auto& member : local->members_)
         Communicator::finish_ending(member);
 }
 
-bool Several::gone() const {
+bool LocalMembers::gone() const {
     return std::none_of(members_.begin(), members_.end(), [](const auto& member) { return member->usable(); });
 }
 
-void Several::discard_all() {
-    std::list<std::shared_ptr<Several>> all;
+void LocalMembers::discard_all() {
+    std::list<std::shared_ptr<LocalMembers>> all;
     {
         const std::scoped_lock lock(idle().mutex);
         all.swap(idle().all);
     }
-    for (auto& several : all)
-        discard(std::move(several));
+    for (auto& local : all)
+        discard(std::move(local));
 }
 
-SeveralFlight::SeveralFlight(std::vector<Work> works, std::shared_ptr<Several> several)
-    : works_(std::move(works)), several_(std::move(several)), lanes_(works_.size()) {
-    several_->begin_transfer();
+MembersFlight::MembersFlight(std::vector<Work> works, std::shared_ptr<LocalMembers> local)
+    : works_(std::move(works)), local_(std::move(local)), lanes_(works_.size()) {
+    local_->begin_transfer();
 }
 
-SeveralFlight::~SeveralFlight() {
-    several_->end_transfer();
+MembersFlight::~MembersFlight() {
+    local_->end_transfer();
 }
 
-bool SeveralFlight::ready() {
+bool MembersFlight::ready() {
     const auto sync = static_cast<device::Sync>(settings::values().sync);
     for (std::size_t i = 0; i < lanes_.size(); ++i)
-        if (device::Lane::acquire(several_->members()[i]->context(), lanes_[i]) != 0 ||
+        if (device::Lane::acquire(local_->members()[i]->context(), lanes_[i]) != 0 ||
             lanes_[i].wait_for_program(sync) != 0)
             return false;
     return true;
 }
 
-void SeveralFlight::launch() {
+void MembersFlight::launch() {
     state_ = State::kLaunching;
-    if (!several_->usable())
-        return end(several_->members().front()->why_unusable());
+    if (!local_->usable())
+        return end(local_->members().front()->why_unusable());
     launch_next();
 }
 
 // What each device does before, then NCCL's calls for all of them as one group: one after the other they would wait for
 // each other.
-void SeveralFlight::launch_next() {
+void MembersFlight::launch_next() {
     for (std::size_t i = 0; i < works_.size(); ++i) {
         const device::ContextScope scope(lanes_[i].context());
-        std::string failure = before_launch(works_[i], launches_, several_->size(), lanes_[i]);
+        std::string failure = before_launch(works_[i], launches_, local_->size(), lanes_[i]);
         if (!failure.empty())
             return end(std::move(failure));
     }
-    settle(launch_together(works_, launches_++, several_->members(), lanes_));
+    settle(launch_together(works_, launches_++, local_->members(), lanes_));
 }
 
-void SeveralFlight::settle(int result) {
+void MembersFlight::settle(int result) {
     std::size_t member = 0;
     if (result == ncclSuccess)
-        result = state_of(several_->members(), member);
+        result = state_of(local_->members(), member);
     if (result == ncclInProgress)
         return;
     if (result != ncclSuccess)
-        return end(describe(static_cast<ncclResult_t>(result), several_->members()[member]->handle()));
+        return end(describe(static_cast<ncclResult_t>(result), local_->members()[member]->handle()));
     if (launches_ < launches_of(works_.front()))
         return launch_next();
     state_ = State::kRunning;
@@ -258,39 +259,39 @@ void SeveralFlight::settle(int result) {
     }
 }
 
-bool SeveralFlight::step() {
+bool MembersFlight::step() {
     if (state_ == State::kNew || state_ == State::kDone)
         return false;
     bool moved = advance();
     if (!done())
-        if (std::string other = several_->failure_elsewhere(); !other.empty()) {
+        if (std::string other = local_->failure_elsewhere(); !other.empty()) {
             end(std::move(other));
             moved = true;
         }
     if (done() && !failure_.empty())
-        several_->fail(failure_);
+        local_->fail(failure_);
     return moved;
 }
 
-bool SeveralFlight::advance() {
-    if (!several_->usable()) {
-        end(several_->members().front()->why_unusable());
+bool MembersFlight::advance() {
+    if (!local_->usable()) {
+        end(local_->members().front()->why_unusable());
         return true;
     }
     std::size_t member = 0;
     if (state_ == State::kLaunching) {
-        settle(state_of(several_->members(), member));
+        settle(state_of(local_->members(), member));
         return state_ != State::kLaunching;
     }
     if (finished())
         return true;
-    const auto now = static_cast<ncclResult_t>(state_of(several_->members(), member));
+    const auto now = static_cast<ncclResult_t>(state_of(local_->members(), member));
     if (!under_way(now))
-        end(describe(now, several_->members()[member]->handle()));
+        end(describe(now, local_->members()[member]->handle()));
     return done();
 }
 
-bool SeveralFlight::finished() {
+bool MembersFlight::finished() {
     for (device::Lane& lane : lanes_) {
         bool finished = false;
         if (const device::Result queried = lane.query(finished); queried != 0) {
@@ -304,7 +305,7 @@ bool SeveralFlight::finished() {
     return true;
 }
 
-void SeveralFlight::end(std::string failure) {
+void MembersFlight::end(std::string failure) {
     failure_ = std::move(failure);
     state_ = State::kDone;
 }
