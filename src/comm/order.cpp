@@ -1,6 +1,8 @@
 #include "comm/order.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 
 #include "comm/world.hpp"
 #include "real.hpp"
@@ -23,6 +25,8 @@ struct Busy {
 };
 Busy busy;
 
+std::atomic<std::int64_t> last_number{0};  // of this process's orders
+
 }  // namespace
 
 int Order::make_shadow(const State& state, MPI_Comm* shadow) {
@@ -40,11 +44,15 @@ int Order::make_shadow(const State& state, MPI_Comm* shadow) {
 
 int Order::make(State& state) {
     std::shared_ptr<Order> order(new Order);
-    // A rank without it would not agree where the others do: all have one or none has.
-    const int here = make_shadow(state, &order->shadow_) == MPI_SUCCESS ? 1 : 0;
-    int all = 0;
-    if (const int rc = real::Allreduce(&here, &all, 1, MPI_INT, MPI_MIN, state.handle); rc != MPI_SUCCESS || all == 0)
+    // A rank without it would not agree where the others do: all have one or none has. And a number that none of them
+    // has used.
+    const std::array<std::int64_t, 2> mine{make_shadow(state, &order->shadow_) == MPI_SUCCESS ? 1 : 0, -++last_number};
+    std::array<std::int64_t, 2> all{};
+    const int rc = real::Allreduce(mine.data(), all.data(), mine.size(), MPI_INT64_T, MPI_MIN, state.handle);
+    if (rc != MPI_SUCCESS || all[0] == 0)
         return rc;
+    order->number_ = -all[1];
+    last_number = std::max(last_number.load(), order->number_);
     order->find_place(state);
     state.order = std::move(order);
     return MPI_SUCCESS;
@@ -111,6 +119,19 @@ void Order::give_up() {
         return;
     real::Cancel(&word_);
     real::Request_free(&word_);
+}
+
+// What MPI has under way between two processes keeps a communicator alive, unlike a collective. This receive is of a
+// message that nobody sends: from this process, with the greatest tag.
+void Order::leave_agreement(MPI_Comm comm) {
+    --agreements;
+    int rank = 0, found = 0;
+    int* greatest = nullptr;
+    MPI_Request never = MPI_REQUEST_NULL;
+    real::Comm_rank(comm, &rank);
+    real::Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&greatest), &found);
+    if (found)
+        real::Irecv(nullptr, 0, MPI_BYTE, rank, *greatest, comm, &never);
 }
 
 void Order::await_agreements() const {

@@ -37,6 +37,9 @@ class Order {
     // A duplicate of the communicator, for calls that are made after their place in the program.
     MPI_Comm shadow() const { return shadow_; }
 
+    // The same on all its ranks, and of no other order that one of them has had.
+    std::int64_t number() const { return number_; }
+
     // The communicator's operations, in the order of the program's calls, which is the same on all ranks. An operation
     // launches, or makes its call on the shadow, when it is the first; then it leaves.
     void enter(const void* operation) { queue_.push_back(operation); }
@@ -56,12 +59,16 @@ class Order {
     int agreements = 0;
     void await_agreements() const;  // with MPI's progress; not under the lock
 
+    // One of them is given up, and MPI still works on it: `comm`, the communicator itself, lives on when it is freed.
+    void leave_agreement(MPI_Comm comm);
+
   private:
     Order() = default;
     void find_place(State& state);
     MPI_Comm shadow_ = MPI_COMM_NULL;
     int before_ = MPI_PROC_NULL, after_ = MPI_PROC_NULL;  // in the order of MPI_COMM_WORLD
     std::deque<const void*> queue_;
+    std::int64_t number_ = 0;
     bool arrived_ = false;
     MPI_Request word_ = MPI_REQUEST_NULL;
 };

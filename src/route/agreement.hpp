@@ -61,6 +61,10 @@ int begin(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& pr
           MPI_Request& request);
 Verdict read(const Ballot& all);
 
+// What a rank says that has waited for the others as long as it may.
+inline constexpr const char* kNotAllCame =
+    "SWITCHYARD_TIMEOUT has passed before all ranks of the communicator entered the call";
+
 // SWITCHYARD_AGREE=trust: the vote of this rank is taken for everybody's, where a rank can know what the others pass.
 bool trusts(CallId id);
 

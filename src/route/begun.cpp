@@ -10,6 +10,7 @@
 
 #include "carrier/nccl/flight.hpp"
 #include "carrier/staged/staged.hpp"
+#include "comm/control.hpp"
 #include "comm/order.hpp"
 #include "p2p/lanes.hpp"
 #include "p2p/ledger.hpp"
@@ -24,6 +25,8 @@ namespace swy::route {
 namespace {
 
 namespace nccl = carrier::nccl;
+
+constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;  // numbers that differ little become ones that differ much
 
 // From the call to the end of its work. Under the engine's lock but for its making.
 class Collective final : public request::Operation {
@@ -61,7 +64,12 @@ class Collective final : public request::Operation {
 
     // The engine has it. Not under the lock. MPI's code.
     int agree_first(comm::State& comm, const Vote& vote) {
-        const int rc = begin(kept_->call(), comm, vote, print_, mine_, all_, agreement_);
+        asked_ = std::make_unique<Asked>();
+        deadline_.emplace(settings::values().timeout);
+        const int rc = begin(kept_->call(), comm, vote, print_, asked_->mine, asked_->all, asked_->request);
+        state_of_comm_ = &comm;
+        if (settings::values().timeout > 0)
+            giving_up_ = kGoldenRatio * (static_cast<std::uint64_t>(order_->number()) << 32U | print_.sequence);
         const request::Hold hold;
         if (rc != MPI_SUCCESS) {
             fail_here(MPI_ERR_OTHER, "the agreement of the ranks could not begin");
@@ -124,19 +132,43 @@ class Collective final : public request::Operation {
         if (!request::may_ask())
             return false;
         int flag = 0;
-        const int rc = real::Test(&agreement_, &flag, MPI_STATUS_IGNORE);
+        const int rc = real::Test(&asked_->request, &flag, MPI_STATUS_IGNORE);
         if (rc == MPI_SUCCESS && flag == 0)
-            return false;
+            return deadline_->passed() && give_up_agreement();
         --order_->agreements;
         ledger_.end_part("agreement");
-        const Verdict verdict = read(all_);
+        const Verdict verdict = read(asked_->all);
         if (rc != MPI_SUCCESS)
             fail_here(MPI_ERR_OTHER, "the agreement of the ranks failed");
+        else if (const std::string other = given_up_elsewhere(); !other.empty())
+            fail_here(MPI_ERR_OTHER, other);
         else if (verdict.state == Verdict::State::kMismatch)
             begin_comparison();
         else
             settle(route_from(kept_->call(), verdict, Reason::kNone));
         return true;
+    }
+
+    // MPI goes on with the exchange, and writes into what it was given when the last rank comes. That one must not
+    // begin what others will not: it hears of it.
+    bool give_up_agreement() {
+        new std::unique_ptr<Asked>(std::move(asked_));
+        if (giving_up_ != 0)
+            comm::tell_failure(comm::ranks_in_world(*state_of_comm_), rank_, giving_up_, kNotAllCame);
+        order_->leave_agreement(state_of_comm_->handle);
+        fail_here(MPI_ERR_OTHER, kNotAllCame);
+        return true;
+    }
+
+    std::string given_up_elsewhere() const {
+        if (giving_up_ == 0)
+            return {};
+        comm::hear_failures();
+        comm::Failure first;
+        if (!comm::failure_told(giving_up_, &first))
+            return {};
+        comm::forget_failures(giving_up_);
+        return fmt::format("rank {} has given it up: {}", first.rank, first.why);
     }
 
     // For the error's text, in the operation's place among those of the private communicator.
@@ -260,8 +292,14 @@ class Collective final : public request::Operation {
     std::unique_ptr<nccl::Flight> flight_;
     std::shared_ptr<carrier::staged::Deferred> deferred_;
     Fingerprint print_;
-    Ballot mine_{}, all_{};
-    MPI_Request agreement_ = MPI_REQUEST_NULL, comparison_ = MPI_REQUEST_NULL;
+    struct Asked {
+        Ballot mine{}, all{};
+        MPI_Request request = MPI_REQUEST_NULL;
+    };
+    std::unique_ptr<Asked> asked_;
+    comm::Undertaking giving_up_ = 0;       // of the agreement, as ranks tell each other; 0 where they do not
+    comm::State* state_of_comm_ = nullptr;  // until the agreement has ended, for which MPI_Comm_free waits
+    MPI_Request comparison_ = MPI_REQUEST_NULL;
     std::vector<Fingerprint> prints_;
     std::string why_;
     State state_ = State::kNew;

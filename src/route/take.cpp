@@ -151,9 +151,6 @@ int set_up(const Call& call, const Verdict& verdict, comm::State& comm,
     return MPI_SUCCESS;
 }
 
-constexpr const char* kNotAllCame =
-    "SWITCHYARD_TIMEOUT has passed before all ranks of the communicator entered the call";
-
 // Asks the ranks where the agreement has not told it.
 std::string mismatch_in_words(const Call& call, comm::State& comm, const Verdict& verdict, const Fingerprint& print) {
     if (!verdict.mismatch.empty())

@@ -240,7 +240,8 @@ inline constexpr Setting kSettings[] = {
      SWY_OWN},
     {{"SWITCHYARD_TIMEOUT", kSeconds, "0",
       "A device operation that takes longer gives an MPI error that names the call and the communicator, in place of "
-      "waiting. 0 waits for ever. Messages between jobs that were started apart are timed from the call on, since "
+      "waiting. 0 waits for ever. Collectives that do not block are timed from the call on until all ranks have made "
+      "it. Messages between jobs that were started apart are timed from the call on, since "
       "these cannot tell each other that they are ready.",
       true},
      [](std::string_view text, Values& values) { return parse_seconds(text, values.timeout); },
