@@ -1,17 +1,18 @@
-# Spack's recipe, for Spack 1.0 and newer. From a clone of Switchyard:
+# Spack's recipe, for Spack 1.0 and newer. docs/building.md shows its use. From a clone of Switchyard:
 #   spack repo add packaging/spack/spack_repo/switchyard
 #   spack install switchyard
 import os
 
-from spack.package import *
 from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
+
+from spack.package import *
 
 
 class Switchyard(AutotoolsPackage):
     """MPI on GPU memory over NCCL, without changing the program: calls on device memory go over NCCL, calls on host
     memory to a stock Open MPI, untouched."""
 
-    # The clone that this recipe lies in.
+    # The clone that this recipe lies in: what is committed there on branch main is built.
     git = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 6))
     executables = ["^switchyard$"]
 
@@ -35,7 +36,7 @@ class Switchyard(AutotoolsPackage):
     depends_on("nlohmann-json", type="build")
 
     depends_on("openmpi@4.1:5")
-    depends_on("hwloc@2:")
+    depends_on("hwloc@2")
     # Headers alone: the driver and NCCL are loaded while programs run, those of Spack or others.
     depends_on("cuda@13:", type=("build", "run"))
     depends_on("nccl@2.18:", type=("build", "run"))
@@ -65,3 +66,21 @@ class Switchyard(AutotoolsPackage):
         if not self.spec.satisfies("+kernels"):
             args.append("NVCC=/bin/false")
         return args
+
+    # NCCL is loaded by its name. Behind what is there already: the virtual GPUs' stands in front.
+    def setup_run_environment(self, env):
+        env.append_path("LD_LIBRARY_PATH", self.spec["nccl"].prefix.lib)
+
+    # With spack install --test=root. The project's own tests (make check) take an hour and more packages.
+    def check(self):
+        with working_dir(self.build_directory):
+            self.try_out(Executable("./switchyard"))
+
+    # With spack test run.
+    def test_doctor(self):
+        """two ranks on virtual GPUs exchange and sum device memory"""
+        self.try_out(Executable(self.prefix.bin.switchyard))
+
+    def try_out(self, command):
+        mpirun = self.spec["openmpi"].prefix.bin.mpirun
+        command("doctor", "--virtual-gpus", "2", "--mpirun", mpirun, "--timeout", "300")
