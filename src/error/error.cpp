@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "real.hpp"
+#include "route/depth.hpp"
 
 namespace swy::error {
 namespace {
@@ -73,6 +74,7 @@ bool has_handler(const Owner& owner) {
 }
 
 int through_handler(const Owner& owner, int code) {
+    const route::Outside guard;
     switch (owner.kind) {
         case Owner::Kind::kWin:
             return real::Win_call_errhandler(owner.win, code);

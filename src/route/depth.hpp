@@ -17,4 +17,17 @@ class Inside {
     Inside& operator=(const Inside&) = delete;
 };
 
+// While an error of Switchyard's own goes through the program's handler: nothing of MPI is under way in this thread
+// then, and the handler's calls are as any others, which other ranks may make elsewhere.
+class Outside {
+  public:
+    Outside() : before_(depth) { depth = 0; }
+    ~Outside() { depth = before_; }
+    Outside(const Outside&) = delete;
+    Outside& operator=(const Outside&) = delete;
+
+  private:
+    const int before_;
+};
+
 }  // namespace swy::route

@@ -1,0 +1,93 @@
+// Error handlers of the program's that call MPI on another communicator, with host and with device memory, small and
+// large: they get what arithmetic gives, also where other ranks make the same calls outside of any handler. The errors
+// are a message that is longer than the device buffer of one rank's receive, which Switchyard raises, and a root that
+// no communicator has, which MPI raises on all.
+// launch: -n 2 --gpus 2
+// launch: -n 3 --gpus 3 -x SWITCHYARD_NCCL=0
+// test-timeout: 60
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "gpu.hpp"
+
+namespace {
+
+int rank = 0, size = 0, handled = 0, failures = 0;
+MPI_Comm other = MPI_COMM_NULL;
+
+void expect(bool right, const char* what, gpu::Kind kind, int count) {
+    if (right)
+        return;
+    std::fprintf(stderr, "FAILED on rank %d: %s of %d doubles in %s memory\n", rank, what, count, gpu::name(kind));
+    ++failures;
+}
+
+std::vector<std::byte> bytes_of(double value, int count) {
+    const std::vector<double> values(static_cast<std::size_t>(count), value);
+    std::vector<std::byte> bytes(values.size() * sizeof(double));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+}
+
+void sum_and_pass_on(gpu::Kind kind, int count) {
+    const gpu::Memory mine(kind, bytes_of(rank + 1.0, count)), got(kind, mine.size());
+    MPI_Allreduce(mine.at(0), got.at(0), count, MPI_DOUBLE, MPI_SUM, other);
+    expect(got.read() == bytes_of(size * (size + 1) / 2.0, count), "MPI_Allreduce", kind, count);
+    const int before = (rank + size - 1) % size;
+    MPI_Sendrecv(mine.at(0), count, MPI_DOUBLE, (rank + 1) % size, 3, got.at(0), count, MPI_DOUBLE, before, 3, other,
+                 MPI_STATUS_IGNORE);
+    expect(got.read() == bytes_of(before + 1.0, count), "MPI_Sendrecv", kind, count);
+}
+
+void communicate() {
+    for (const gpu::Kind kind : {gpu::Kind::kHost, gpu::Kind::kDevice})
+        for (const int count : {1000, 30000})  // under the thresholds and above
+            sum_and_pass_on(kind, count);
+}
+
+void handle(MPI_Comm*, int*, ...) {  // NOLINT: MPI's type
+    ++handled;
+    communicate();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    constexpr int kRounds = 3, kLong = 1 << 20, kShort = 1000;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    gpu::Driver::get().use(rank);
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    MPI_Comm_create_errhandler(handle, &handler);
+    MPI_Comm_set_errhandler(comm, handler);
+    {
+        const gpu::Memory memory(gpu::Kind::kDevice, kLong);
+        for (int round = 0; round < kRounds; ++round) {
+            if (rank == 1)
+                MPI_Send(memory.at(0), kLong, MPI_BYTE, 0, 0, comm);
+            if (rank == 0)
+                MPI_Recv(memory.at(0), kShort, MPI_BYTE, 1, 0, comm, MPI_STATUS_IGNORE);
+            else
+                communicate();
+            int nothing = 0;
+            MPI_Bcast(&nothing, 1, MPI_INT, size, comm);
+        }
+    }
+    const int wanted = rank == 0 ? 2 * kRounds : kRounds;
+    if (handled != wanted) {
+        std::fprintf(stderr, "FAILED on rank %d: %d errors handled, not %d\n", rank, handled, wanted);
+        ++failures;
+    }
+    MPI_Errhandler_free(&handler);
+    MPI_Comm_free(&comm);
+    MPI_Comm_free(&other);
+    MPI_Finalize();
+    return failures == 0 ? 0 : 1;
+}
