@@ -12,11 +12,8 @@
 namespace swy::comm {
 namespace {
 
-// MPI 4.0 section 3.2.3: tags up to 32767 are there.
-int tag_of(std::uint64_t number) {
-    constexpr std::uint64_t kTags = 30000;
-    return static_cast<int>(number % kTags);
-}
+// All words have one, so that they come in the order in which they were sent.
+constexpr int kTag = 1;
 
 struct Busy {
     const carrier::nccl::Communicator* with = nullptr;
@@ -54,6 +51,7 @@ int Order::make(State& state) {
     order->number_ = -all[1];
     last_number = std::max(last_number.load(), order->number_);
     order->find_place(state);
+    order->owner_ = &state;
     state.order = std::move(order);
     return MPI_SUCCESS;
 }
@@ -85,7 +83,17 @@ void Order::find_place(State& state) {
 Order::~Order() {
     int down = 0;
     real::Finalized(&down);
-    if (!down && shadow_ != MPI_COMM_NULL)
+    if (down)
+        return;
+    if (next_word_ != MPI_REQUEST_NULL) {
+        real::Cancel(&next_word_);
+        real::Request_free(&next_word_);
+    }
+    while (!sent_.empty() && sent_first()) {
+    }
+    if (!sent_.empty())
+        new std::deque<Sent>(std::move(sent_));
+    if (shadow_ != MPI_COMM_NULL)
         real::Comm_free(&shadow_);
 }
 
@@ -93,32 +101,54 @@ void Order::leave(const void* operation) {
     queue_.erase(std::remove(queue_.begin(), queue_.end(), operation), queue_.end());
 }
 
-bool Order::arrived(std::uint64_t number) {
-    if (before_ == MPI_PROC_NULL || arrived_)
+bool Order::arrived(const Launch& launch) {
+    if (before_ == MPI_PROC_NULL)
         return true;
-    if (word_ == MPI_REQUEST_NULL &&
-        real::Irecv(nullptr, 0, MPI_BYTE, before_, tag_of(number), shadow_, &word_) != MPI_SUCCESS)
-        return false;
-    int done = 0;
-    if (request::may_ask() && real::Test(&word_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done)
-        arrived_ = true;
-    return arrived_;
+    hear();
+    return heard_ && word_ == launch;
 }
 
-void Order::pass_on(std::uint64_t number) {
-    arrived_ = false;
-    MPI_Request sent = MPI_REQUEST_NULL;
-    if (after_ != MPI_PROC_NULL &&
-        real::Isend(nullptr, 0, MPI_BYTE, after_, tag_of(number), shadow_, &sent) == MPI_SUCCESS)
-        real::Request_free(&sent);
+void Order::hear() {
+    while (!heard_) {
+        if (next_word_ == MPI_REQUEST_NULL &&
+            real::Irecv(&word_, sizeof word_, MPI_BYTE, before_, kTag, shadow_, &next_word_) != MPI_SUCCESS)
+            return;
+        int done = 0;
+        if (!request::may_ask() || real::Test(&next_word_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done)
+            return;
+        const auto nobodys = std::find(given_up_.begin(), given_up_.end(), word_);
+        heard_ = nobodys == given_up_.end();
+        if (!heard_)
+            given_up_.erase(nobodys);
+    }
 }
 
-void Order::give_up() {
-    arrived_ = false;
-    if (word_ == MPI_REQUEST_NULL)
+void Order::pass_on(const Launch& launch) {
+    heard_ = false;
+    if (after_ == MPI_PROC_NULL)
         return;
-    real::Cancel(&word_);
-    real::Request_free(&word_);
+    if (!sent_.empty())
+        sent_first();
+    Sent& sent = sent_.emplace_back(Sent{launch});
+    if (real::Isend(&sent.word, sizeof sent.word, MPI_BYTE, after_, kTag, shadow_, &sent.request) != MPI_SUCCESS)
+        sent_.pop_back();
+}
+
+// Has MPI sent the oldest word? Then it is forgotten.
+bool Order::sent_first() {
+    int done = 0;
+    if (real::Test(&sent_.front().request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done)
+        sent_.pop_front();
+    return done != 0;
+}
+
+void Order::give_up(const Launch& launch) {
+    if (before_ == MPI_PROC_NULL)
+        return;
+    if (heard_ && word_ == launch)
+        heard_ = false;
+    else
+        given_up_.push_back(launch);
 }
 
 // What MPI has under way between two processes keeps a communicator alive, unlike a collective. This receive is of a

@@ -10,6 +10,12 @@
 // highest one that is reached waits for nobody. So something is always launched or finished, whatever the order in
 // which programs begin operations on different communicators. What is launched on a GPU waits for processes of higher
 // ranks alone, as with the lanes of point-to-point (p2p/lane.hpp), so a program may wait for its whole GPU outside MPI.
+//
+// Persistent operations of one communicator may be started in another order on every rank (MPI 4.0 section 6.13), and
+// each rank learns in its own order which ones all have started. So the communicator's first process in that order
+// decides: it launches what it finds ready, and the words, which come in the order in which they were sent, say to each
+// next one what comes next. Who has a word for an operation can launch it when it is free: a word is sent when all
+// ranks have agreed on that operation, and, of those that stand in the program's order, on all before it.
 #pragma once
 
 #include <mpi.h>
@@ -17,6 +23,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "comm/state.hpp"
 
@@ -47,30 +54,51 @@ class Order {
     void leave(const void* operation);
     bool empty() const { return queue_.empty(); }
 
-    // Have all ranks launched the first operation that are to do so before this one? Asks MPI. `number` is the
-    // operation's among those that have been agreed on, the same on all ranks: one that fails on some of them leaves no
-    // word that another would take for its own.
-    bool arrived(std::uint64_t number);
-    void pass_on(std::uint64_t number);  // it has been launched here
-    void give_up();                      // the first operation will not be
+    // An operation's name, the same on all ranks and no other one's: its number among those that have been agreed on,
+    // and of a persistent one which start it is, from 1 on.
+    struct Launch {
+        std::uint64_t number = 0, start = 0;
+        bool operator==(const Launch&) const = default;
+    };
+    // Is it this operation that comes next, and have all ranks launched it that are to do so before this one? Asks MPI.
+    bool arrived(const Launch& launch);
+    void pass_on(const Launch& launch);  // it has been launched here
+    void give_up(const Launch& launch);  // it will not be: its word, should it come, is nobody's
 
-    // Agreements under way on the communicator itself. Before it is freed they must have ended, for Open MPI does not
-    // keep it for them; all ranks have then made their calls, or will before they free it too.
+    // What NCCL is being asked to launch: until it is through it takes nothing else on the communicator.
+    const void* launching = nullptr;
+
+    // Agreements under way on the communicator itself, and what else MPI does there for operations. Before it is freed
+    // they must have ended, for Open MPI does not keep it for them; all ranks have then made their calls, or will
+    // before they free it too.
     int agreements = 0;
     void await_agreements() const;  // with MPI's progress; not under the lock
 
     // One of them is given up, and MPI still works on it: `comm`, the communicator itself, lives on when it is freed.
     void leave_agreement(MPI_Comm comm);
 
+    State* owner() const { return owner_; }  // null once the communicator has been freed
+    void owner_is_gone() { owner_ = nullptr; }
+
   private:
+    struct Sent {
+        Launch word;
+        MPI_Request request = MPI_REQUEST_NULL;
+    };
     Order() = default;
     void find_place(State& state);
+    bool sent_first();
+    void hear();
+    State* owner_ = nullptr;
     MPI_Comm shadow_ = MPI_COMM_NULL;
     int before_ = MPI_PROC_NULL, after_ = MPI_PROC_NULL;  // in the order of MPI_COMM_WORLD
     std::deque<const void*> queue_;
     std::int64_t number_ = 0;
-    bool arrived_ = false;
-    MPI_Request word_ = MPI_REQUEST_NULL;
+    bool heard_ = false;
+    Launch word_;  // heard, or where the next one will be
+    MPI_Request next_word_ = MPI_REQUEST_NULL;
+    std::deque<Sent> sent_;  // MPI may still read there
+    std::vector<Launch> given_up_;
 };
 
 // This process's GPUs, which work for one NCCL communicator at a time.

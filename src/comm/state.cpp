@@ -40,8 +40,10 @@ void forget(State* state) {
         const std::scoped_lock lock(states_mutex);
         states().erase(state);
     }
-    if (state->order != nullptr)
+    if (state->order != nullptr) {
         state->order->await_agreements();
+        state->order->owner_is_gone();
+    }
     if (state->places != nullptr) {
         state->places->await();
         state->places->retire();

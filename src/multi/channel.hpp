@@ -26,9 +26,15 @@ class Channel {
     comm::Exchange& exchange() { return exchange_; }
 
     // As Order's; `number` is the call's.
-    bool arrived(std::uint64_t number) { return order_ ? order_->arrived(number) : exchange_.arrived(); }
-    void pass_on(std::uint64_t number) { order_ ? order_->pass_on(number) : exchange_.pass_on(); }
-    void give_up() { order_ ? order_->give_up() : exchange_.give_up(); }
+    bool arrived(std::uint64_t number) { return order_ ? order_->arrived({number}) : exchange_.arrived(); }
+    void pass_on(std::uint64_t number) { order_ ? order_->pass_on({number}) : exchange_.pass_on(); }
+    // It will not be launched; `first`: it has been asked for.
+    void give_up(std::uint64_t number, bool first) {
+        if (order_)
+            order_->give_up({number});
+        else if (first)
+            exchange_.give_up();
+    }
 
     int begin(HostWork& work) { return order_ ? work.call(order_->shadow(), &request_) : work.call(exchange_); }
     bool done(int& code);  // asks MPI; the code is MPI's

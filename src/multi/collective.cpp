@@ -362,8 +362,8 @@ class Collective final : public request::Operation {
     void fail_here(int mpi_class, const std::string& why) {
         if (flight_ != nullptr && (state_ == State::kWaiting || state_ == State::kFlying))
             flight_->local().fail(why);
-        if (state_ == State::kWaiting && comm_->first(this))
-            channel_->give_up();
+        if (state_ == State::kWaiting)
+            channel_->give_up(word(), comm_->first(this));
         outcome_.mpi_class = mpi_class;
         outcome_.text =
             fmt::format("{} on rank {} of a communicator of {} ranks: {}", name(call()), rank_, facts_->size(), why);

@@ -18,6 +18,7 @@
 #include "request/engine.hpp"
 #include "request/handle.hpp"
 #include "request/wait.hpp"
+#include "route/in_turn.hpp"
 #include "route/kept_call.hpp"
 #include "settings/settings.hpp"
 
@@ -108,7 +109,7 @@ class Collective final : public request::Operation {
     const std::string& why() const { return why_; }  // it failed, once done
 
   private:
-    enum class State : std::uint8_t { kNew, kAgreeing, kComparing, kWaiting, kFlying, kDeferred };
+    enum class State : std::uint8_t { kNew, kAgreeing, kComparing, kInTurn, kDeferred };
 
     bool advance() {
         switch (state_) {
@@ -118,9 +119,7 @@ class Collective final : public request::Operation {
                 return compared();
             case State::kAgreeing:
                 return order_->first(this) && agreed();
-            case State::kWaiting:
-                return launch();
-            case State::kFlying:
+            case State::kInTurn:
                 return fly();
             case State::kDeferred:
                 return follow();
@@ -210,36 +209,20 @@ class Collective final : public request::Operation {
 
     void wait_for_turn() {
         ledger_.route(Carrier::kNccl, Reason::kNone);
-        state_ = State::kWaiting;
-        deadline_.emplace(settings::values().timeout);
-    }
-
-    bool launch() {
-        if (deadline_->passed()) {
-            fail_here(MPI_ERR_OTHER, "SWITCHYARD_TIMEOUT has passed before all ranks launched it");
-            return true;
-        }
-        const bool mine =
-            order_->first(this) && order_->arrived(print_.sequence) && (!announced_ || announced_->may_launch());
-        if (!mine || !turn_.begin(&flight_->communicator()))
-            return false;
-        flight_->launch();
-        order_->pass_on(print_.sequence);
-        state_ = State::kFlying;
-        return true;
+        state_ = State::kInTurn;
+        in_turn_.emplace(std::move(flight_), order_, comm::Order::Launch{print_.sequence});
     }
 
     bool fly() {
-        const bool moved = flight_->step();
-        if (flight_->settled())
+        const bool moved = in_turn_->step(order_->first(this) && (!announced_ || announced_->may_launch()));
+        if (in_turn_->settled())
             order_->leave(this);
-        const auto ended = carrier::nccl::ended(*flight_, *deadline_);
-        if (!ended)
+        if (!in_turn_->done())
             return moved;
-        if (ended->empty())
-            end({});
+        if (const std::string failure = in_turn_->failure(); !failure.empty())
+            fail_here(MPI_ERR_OTHER, failure);
         else
-            fail_here(MPI_ERR_OTHER, *ended);
+            end({});
         return true;
     }
 
@@ -257,10 +240,8 @@ class Collective final : public request::Operation {
     }
 
     void fail_here(int mpi_class, const std::string& why) {
-        if (flight_ != nullptr && (state_ == State::kWaiting || state_ == State::kFlying))
-            flight_->communicator().abort();
-        if (state_ == State::kWaiting && order_->first(this))
-            order_->give_up();
+        if (state_ == State::kAgreeing)
+            order_->give_up({print_.sequence});
         request::Outcome outcome;
         outcome.mpi_class = mpi_class;
         why_ = why;
@@ -273,7 +254,7 @@ class Collective final : public request::Operation {
         if (outcome.mpi_class == MPI_SUCCESS && !reported_)
             ledger_.close(call(), bytes_);
         order_->leave(this);
-        turn_.end();
+        in_turn_.reset();
         announced_.reset();
         flight_.reset();
         deferred_.reset();
@@ -303,8 +284,8 @@ class Collective final : public request::Operation {
     std::vector<Fingerprint> prints_;
     std::string why_;
     State state_ = State::kNew;
-    comm::Turn turn_;
-    std::optional<request::Deadline> deadline_;
+    std::optional<request::Deadline> deadline_;  // of the agreement
+    std::optional<InTurn> in_turn_;
     p2p::Ledger ledger_;
     bool reported_ = false;
 };

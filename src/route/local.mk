@@ -10,6 +10,8 @@ libswy_la_SOURCES += \
     src/route/depth.hpp \
     src/route/gate.cpp \
     src/route/gate.hpp \
+    src/route/in_turn.cpp \
+    src/route/in_turn.hpp \
     src/route/job.hpp \
     src/route/kept_call.cpp \
     src/route/kept_call.hpp \
