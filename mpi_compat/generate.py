@@ -48,7 +48,7 @@ def main():
     families = calls.families(options.calls)
     if options.headers:
         write(options.headers, {"call_ids.hpp": write_headers.call_ids(rows, families),
-                                "real.hpp": write_headers.real_header(present)})
+                                "real.hpp": write_headers.real_header(rows, present)})
     if options.sources:
         write(options.sources, {"real.cpp": write_headers.real_source(present)})
         write(options.sources, write_doors.files(rows, present, families))

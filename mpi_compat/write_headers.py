@@ -131,7 +131,15 @@ def pointer(row, name):
     return f"{row.result} (*{name})({arguments})"
 
 
-def real_header(present):
+def persistent_allreduce(rows, present):
+    """real::persistent_allreduce."""
+    for name in ("MPI_Allreduce_init", "MPIX_Allreduce_init"):
+        if any(r.name == name for r in present):
+            return f"inline auto& persistent_allreduce = {real_name(name)};"
+    return f"inline {pointer(next(r for r in rows if r.name == name), 'persistent_allreduce')} = nullptr;"
+
+
+def real_header(rows, present):
     lines = "\n".join(f"extern {pointer(r, real_name(r.name))};" for r in callable_rows(present))
     return f"""{WARNING}// The real MPI functions: real::Send is MPI_Send as the MPI beneath has it (MPIX_X is real::XX). All of Switchyard calls MPI through
 // these and by no other name, so that it neither meets its own doors nor shows up in a profiling tool. Each is a pointer that finds its
@@ -144,6 +152,9 @@ def real_header(present):
 namespace swy::real {{
 
 {lines}
+
+// MPI_Allreduce_init under the name that this MPI has for it; null where it has none.
+{persistent_allreduce(rows, present)}
 
 }}  // namespace swy::real
 #pragma GCC visibility pop

@@ -255,6 +255,12 @@ int begin(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& pr
     return cast(comm, mine, all, request);
 }
 
+void fill_start(const Vote& vote, std::uint64_t nccl, Ballot& mine) {
+    fill(mine, vote, true);
+    mine[kPrint] = static_cast<std::int64_t>(nccl);
+    mine[kPrintComplement] = ~mine[kPrint];
+}
+
 // A rank that passes nothing cannot know what the others pass, however uniform the program is.
 bool trusts(CallId id) {
     return settings::values().agree == settings::Agree::kTrust && !size_is_unknown(id);

@@ -65,6 +65,10 @@ Verdict read(const Ballot& all);
 inline constexpr const char* kNotAllCame =
     "SWITCHYARD_TIMEOUT has passed before all ranks of the communicator entered the call";
 
+// The ballot of one start of a persistent call, which was compared with the others' when it was made. What must be
+// equal now is the NCCL communicator that a rank would use, by its number (0: none): else it reads as kMismatch.
+void fill_start(const Vote& vote, std::uint64_t nccl, Ballot& mine);
+
 // SWITCHYARD_AGREE=trust: the vote of this rank is taken for everybody's, where a rank can know what the others pass.
 bool trusts(CallId id);
 

@@ -82,6 +82,11 @@ constexpr CallId plain(CallId id) {
     return name(id).ends_with("_c") ? static_cast<CallId>(static_cast<std::uint16_t>(id) - 1) : id;
 }
 
+// Makes a persistent request.
+constexpr bool persistent(CallId id) {
+    return name(plain(id)).ends_with("_init");
+}
+
 // What MPI matches messages by, and where the answers go: of point-to-point calls and probes. Arguments that a call
 // does not have are as here.
 struct Matching {

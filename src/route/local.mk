@@ -19,12 +19,16 @@ libswy_la_SOURCES += \
     src/route/lifecycle.hpp \
     src/route/operands.cpp \
     src/route/operands.hpp \
+    src/route/persistent.cpp \
+    src/route/persistent.hpp \
     src/route/plain.hpp \
     src/route/reason.cpp \
     src/route/reason.hpp \
     src/route/repeat.cpp \
     src/route/repeat.hpp \
     src/route/route.hpp \
+    src/route/settle.cpp \
+    src/route/settle.hpp \
     src/route/surroundings.cpp \
     src/route/surroundings.hpp \
     src/route/take.cpp \

@@ -29,8 +29,10 @@
 #include "route/gate.hpp"
 #include "route/job.hpp"
 #include "route/operands.hpp"
+#include "route/persistent.hpp"
 #include "route/repeat.hpp"
 #include "route/route.hpp"
+#include "route/settle.hpp"
 #include "route/vote.hpp"
 #include "settings/settings.hpp"
 
@@ -123,41 +125,6 @@ int begun(const Call& call, Real real, Presence presence, Reason reason) {
     return carrier::staged::begin(call, real, reason, payload_bytes(call));
 }
 
-int failed(const Call& call, const comm::State& comm, const std::string& why) {
-    std::array<char, MPI_MAX_OBJECT_NAME> comm_name{};
-    int length = 0;
-    real::Comm_get_name(comm.handle, comm_name.data(), &length);
-    return error::raise(call, MPI_ERR_OTHER,
-                        fmt::format("{} on rank {} of {} ({} ranks): {}", name(call.id), comm.rank,
-                                    length > 0 ? comm_name.data() : "a communicator without name", comm.size, why));
-}
-
-// With trust there are no calls that would need an order. Where none may be made, calls that do not block are staged.
-int make_order(const Call& call, comm::State& comm) {
-    return comm.order != nullptr || comm.duplicated || trusts(call.id) ? MPI_SUCCESS : comm::Order::make(comm);
-}
-
-int set_up(const Call& call, const Verdict& verdict, comm::State& comm,
-           const std::optional<carrier::nccl::Work>& work) {
-    // On all ranks, whatever becomes of this call; but those with host memory need not know what the others have found.
-    if (verdict.setup == comm::Setup::kMake && !verdict.any_host)
-        comm::drop_coming(comm);
-    if (!all_can(call, verdict) || verdict.setup == comm::Setup::kNone)
-        return MPI_SUCCESS;
-    const report::trace::Part part("NCCL communicator");
-    if (verdict.setup == comm::Setup::kMake)
-        return comm::establish(comm, work->location);
-    comm::take_up_coming(comm);
-    return MPI_SUCCESS;
-}
-
-// Asks the ranks where the agreement has not told it.
-std::string mismatch_in_words(const Call& call, comm::State& comm, const Verdict& verdict, const Fingerprint& print) {
-    if (!verdict.mismatch.empty())
-        return verdict.mismatch;
-    return verdict.begun ? describe_with_begun(call, comm, print) : describe_mismatch(comm, print);
-}
-
 // A rank that tells the others of its host memory and need not hear from them.
 int told(const Call& call, Real real, comm::State& comm, const Vote& vote) {
     const Inside guard;
@@ -184,41 +151,20 @@ bool tells_again(const Call& call, comm::State* comm) {
 
 int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
     const Inside guard;
-    comm.repeat.reset();  // the set-up may bring another threshold
     const report::Time since = report::enabled ? std::chrono::steady_clock::now() : report::Time();
     const p2p::lanes::Collective collective(comm);
     const UnderWay under_way(UnderWay::Kind::kBlocking);
-    std::optional<carrier::nccl::Work> work;
-    Fingerprint print;
-    const Verdict verdict = agree(call, comm, vote_of(call, comm, presence, under_way, work), print);
-    switch (verdict.state) {
-        case Verdict::State::kMpiError:
-            return verdict.mpi_code;
-        case Verdict::State::kTimeout:
-            return failed(call, comm, kNotAllCame);
-        case Verdict::State::kMismatch:
-            return failed(call, comm, mismatch_in_words(call, comm, verdict, print));
-        case Verdict::State::kSettled:
-            break;
-    }
-    if (const int rc = share_board(comm, print); rc != MPI_SUCCESS)
+    Settled settled;
+    if (const int rc = settle(call, comm, presence, under_way, settled); rc != MPI_SUCCESS)
         return rc;
-    if (const int rc = set_up(call, verdict, comm, work); rc != MPI_SUCCESS)
-        return rc;
-    const Route route = route_from(call, verdict, comm.obstacle);
-    // Where NCCL is still at work on a communicator, calls that do not block agree already: made on the program's own
-    // communicator they would not survive its MPI_Comm_free, which Open MPI does not hold back for them.
-    const bool soon = route.reason == Reason::kNotReady && !verdict.any_host;
-    if (route.carrier == Carrier::kNccl || soon)
-        if (const int rc = make_order(call, comm); rc != MPI_SUCCESS)
-            return rc;
+    const Route route = settled.route;
     if (route.carrier != Carrier::kNccl)
         return local(call, real, presence, route.reason, &since);
-    if (verdict.in_flight && comm.order == nullptr)
+    if (settled.in_flight && comm.order == nullptr)
         return local(call, real, presence, Reason::kNoMemory, &since);
     const auto run = [&] {
-        const std::string failure = verdict.in_flight ? run_in_turn(call, comm, print, std::move(*work))
-                                                      : carrier::nccl::run(*work, *comm.nccl);
+        const std::string failure = settled.in_flight ? run_in_turn(call, comm, settled.print, std::move(*settled.work))
+                                                      : carrier::nccl::run(*settled.work, *comm.nccl);
         return failure.empty() ? MPI_SUCCESS : failed(call, comm, failure);
     };
     return reported(call, route, run, &since);
@@ -246,6 +192,20 @@ int routed(const Call& call, Real real) {
     return agreed(call, real, *comm, presence);
 }
 
+// What comes is not known when a persistent call is made, so it agrees then, and waits for that as MPI allows; each
+// start agrees again. Where NCCL could not carry it, it is settled for good.
+int made_persistent(const Call& call, Real real, comm::State& comm, Presence presence) {
+    Settled settled;
+    {
+        const Inside guard;
+        if (const int rc = settle_persistent(call, comm, presence, settled); rc != MPI_SUCCESS)
+            return rc;
+        if (starts_agree(settled, comm))
+            return make_persistent(call, real, comm, settled.print);
+    }
+    return begun(call, real, presence, settled.route.reason);
+}
+
 // A program's own operator cannot be kept for later, and is the same on all ranks. With trust in place of agreements
 // nobody would know when all ranks have made the call, before which it must not be launched.
 int begun_routed(const Call& call, Real real) {
@@ -256,10 +216,14 @@ int begun_routed(const Call& call, Real real) {
         alone = Reason::kOperator;
     if (alone == Reason::kNone && settings::values().agree == settings::Agree::kTrust)
         alone = Reason::kNotBuilt;
-    if (alone == Reason::kNone && (comm->order == nullptr || !request::engine_runs()))
+    const bool may_have_order =
+        alone == Reason::kNone && (comm->order != nullptr || (persistent(call.id) && !comm->duplicated));
+    if (alone == Reason::kNone && (!may_have_order || !request::engine_runs()))
         alone = Reason::kNotReady;
     if (alone != Reason::kNone)
         return begun(call, real, presence, alone);
+    if (persistent(call.id))
+        return made_persistent(call, real, *comm, presence);
     const Inside guard;
     return begin_agreed(call, *comm, presence);
 }

@@ -22,16 +22,15 @@
 #include "route/depth.hpp"
 
 namespace swy::carrier::staged {
-namespace {
-
-bool persistent(CallId call) {
-    return name(plain(call)).ends_with("_init");
-}
 
 // What the real request works with, and the request. Of a persistent call it stays from its making to its freeing.
 struct Standing {
-    Standing(const Call& call, Reason why, std::size_t payload)
-        : id(call.id), owner(call.owner), reason(why), bytes(payload), staging(std::make_unique<Staging>(call.id)) {}
+    Standing(const Call& call, Reason why, std::size_t payload, Staging::Use use = Staging::Use::kAlways)
+        : id(call.id),
+          owner(call.owner),
+          reason(why),
+          bytes(payload),
+          staging(std::make_unique<Staging>(call.id, use)) {}
 
     ~Standing() {
         if (active)
@@ -59,13 +58,25 @@ struct Standing {
     bool active = false;
 };
 
+namespace {
+
+int raise(const Standing& standing, const Failure& failure) {
+    return error::raise(standing.owner, failure.mpi_class, failure.text);
+}
+
+Failure failed_before(const Standing& standing) {
+    return {MPI_ERR_REQUEST,
+            fmt::format("MPI_Start: a request of {} has failed before and cannot be used again", name(standing.id))};
+}
+
 // From the real call or start to the end of the copy back.
 class Staged final : public Deferred {
   public:
     explicit Staged(std::shared_ptr<Standing> standing, Make make = nullptr)
+        : Staged(standing, standing->reason, std::move(make)) {}
+    Staged(std::shared_ptr<Standing> standing, Reason reason, Make make)
         : Deferred(standing->id, standing->owner), standing_(std::move(standing)), make_(std::move(make)) {
-        const bool host = standing_->reason == Reason::kNone;
-        ledger_.route(host ? Carrier::kHost : Carrier::kStaged, standing_->reason);
+        ledger_.route(reason == Reason::kNone ? Carrier::kHost : Carrier::kStaged, reason);
     }
 
     bool step() override {
@@ -84,6 +95,14 @@ class Staged final : public Deferred {
         if (datatype::averages(call.op))
             standing_->average.emplace(call, standing_->staging->operands());
         note(standing_->staging->begin_copy_in());
+    }
+
+    // The same of a start.
+    void prepare_start() {
+        if (standing_->request != MPI_REQUEST_NULL)
+            return note(standing_->staging->begin_copy_in());
+        note(failed_before(*standing_));
+        end_uncalled();
     }
 
   private:
@@ -106,7 +125,10 @@ class Staged final : public Deferred {
 
     void end_uncalled() {
         make_ = nullptr;
-        standing_->staging.reset();
+        if (persistent(call()))
+            standing_->drop();  // the others have started it
+        else
+            standing_->staging.reset();
         finish(std::move(outcome_));
     }
 
@@ -200,16 +222,10 @@ void begun(const std::shared_ptr<Standing>& standing, const std::shared_ptr<Stag
     request::add(operation);
 }
 
-int raise(const Standing& standing, const Failure& failure) {
-    return error::raise(standing.owner, failure.mpi_class, failure.text);
-}
-
 std::shared_ptr<request::Operation> start(const std::shared_ptr<Standing>& standing, int& code) {
     const route::Inside guard;
     if (standing->request == MPI_REQUEST_NULL) {
-        code = raise(*standing, {MPI_ERR_REQUEST, fmt::format("MPI_Start: a request of {} has failed before and cannot "
-                                                              "be used again",
-                                                              name(standing->id))});
+        code = raise(*standing, failed_before(*standing));
         return nullptr;
     }
     auto operation = std::make_shared<Staged>(standing);
@@ -228,6 +244,27 @@ std::shared_ptr<request::Operation> start(const std::shared_ptr<Standing>& stand
 std::shared_ptr<Deferred> defer(const Call& call, Make make, Reason reason, std::size_t bytes) {
     auto operation = std::make_shared<Staged>(std::make_shared<Standing>(call, reason, bytes), std::move(make));
     operation->prepare(call);
+    return operation;
+}
+
+std::shared_ptr<Standing> stand_by(const Call& call, Real real, std::size_t bytes, int& code) {
+    auto standing = std::make_shared<Standing>(call, Reason::kNone, bytes, Staging::Use::kSeldom);
+    if (const Failure failure = standing->staging->prepare(call))
+        code = raise(*standing, failure);
+    else
+        code = real(standing->staging->operands());
+    if (code != MPI_SUCCESS)
+        return nullptr;
+    if (datatype::averages(call.op))
+        standing->average.emplace(call, standing->staging->operands());
+    standing->request = std::exchange(*call.request, MPI_REQUEST_NULL);
+    return standing;
+}
+
+std::shared_ptr<Deferred> start(const std::shared_ptr<Standing>& standing, Reason reason) {
+    const auto make = [](const Operand*, MPI_Request* request) { return real::Start(request); };
+    auto operation = std::make_shared<Staged>(standing, reason, make);
+    operation->prepare_start();
     return operation;
 }
 

@@ -136,8 +136,9 @@ Shadow::~Shadow() {
         real::Type_free(&type);
 }
 
-std::string Shadow::prepare() {
-    return data_.substitutable && better_packed() && make_types() ? prepare_packed() : prepare_span();
+std::string Shadow::prepare(bool seldom) {
+    const std::size_t used = seldom ? 0 : survey_.bytes;
+    return data_.substitutable && better_packed() && make_types() ? prepare_packed(used) : prepare_span(used);
 }
 
 // As the program has it where that is not much more than the data; packed where gaps prevail, or a kernel packs.
@@ -175,20 +176,20 @@ bool Shadow::make_types() {
     return std::none_of(made_.begin(), made_.end(), [](const auto& made) { return made.second == MPI_DATATYPE_NULL; });
 }
 
-std::string Shadow::prepare_packed() {
+std::string Shadow::prepare_packed(std::size_t used) {
     std::size_t end = 0;
     for (const std::vector<Segment>* part : {&data_.reads, &data_.writes})
         for (const Segment& segment : *part)
             end = std::max(end, segment.packed + segment.count * segment.layout->size);
-    if (!memory_.acquire(survey_.context, end + kSlack, survey_.bytes))
+    if (!memory_.acquire(survey_.context, end + kSlack, used))
         return std::to_string(end) + " bytes of host memory are not to be had";
     packed_ = memory_.data();
     return {};
 }
 
-std::string Shadow::prepare_span() {
+std::string Shadow::prepare_span(std::size_t used) {
     const std::size_t span = survey_.high - survey_.low;
-    if (!memory_.acquire(survey_.context, span + kSlack, survey_.bytes))
+    if (!memory_.acquire(survey_.context, span + kSlack, used))
         return "its " + std::to_string(survey_.bytes) + " bytes of data are spread over " + std::to_string(span) +
                " bytes of addresses, and so much host address space is not to be had";
     const auto start = reinterpret_cast<std::uintptr_t>(memory_.data());

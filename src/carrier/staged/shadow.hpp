@@ -47,8 +47,8 @@ class Shadow {
     Shadow& operator=(Shadow&&) = delete;
     ~Shadow();
 
-    // Makes the memory. "" or why there is none.
-    std::string prepare();
+    // Makes the memory, of which `seldom` anything will be touched. "" or why there is none.
+    std::string prepare(bool seldom);
 
     // The operand for the real call.
     Operand substitute() const;
@@ -65,8 +65,8 @@ class Shadow {
     device::Result copy(Places& places, Copies& copies, Direction direction, const std::vector<Segment>& all) const;
     bool better_packed() const;
     bool make_types();
-    std::string prepare_packed();
-    std::string prepare_span();
+    std::string prepare_packed(std::size_t used);
+    std::string prepare_span(std::size_t used);
 
     Operand operand_;
     Data data_;

@@ -36,6 +36,13 @@ class Deferred : public request::Operation {
 using Make = std::function<int(const Operand* operands, MPI_Request* request)>;
 std::shared_ptr<Deferred> defer(const Call& call, Make make, Reason reason, std::size_t bytes);
 
+// A persistent call most of whose starts another carrier takes: the real call is made now, on host memory that costs
+// little until it is used. nullptr with MPI's code, of an error that has been raised. Throws std::bad_alloc.
+struct Standing;
+std::shared_ptr<Standing> stand_by(const Call& call, Real real, std::size_t bytes, int& code);
+// One start of it, left to the owner as with defer(); under the engine's lock.
+std::shared_ptr<Deferred> start(const std::shared_ptr<Standing>& standing, Reason reason);
+
 // Does `operand`, one of the call's, have data on a device here? False where MPI ignores the operand on this rank
 // (MPI_IN_PLACE, not significant, no elements, MPI_PROC_NULL). The router asks this for every operand that is not
 // simply a block of a predefined type.

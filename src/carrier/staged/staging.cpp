@@ -43,7 +43,7 @@ Failure Staging::prepare(const Call& call) {
         if (!seen.device)
             continue;
         Shadow shadow(operand, std::move(data), seen);
-        if (const std::string why = shadow.prepare(); !why.empty())
+        if (const std::string why = shadow.prepare(use_ == Use::kSeldom); !why.empty())
             return {MPI_ERR_NO_MEM,
                     fmt::format("{}: a buffer on the device cannot be copied to the host: {}", name(call_), why)};
         operands_[i] = shadow.substitute();

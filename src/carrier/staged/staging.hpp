@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,9 @@ struct Failure {
 // The functions that make something throw std::bad_alloc, all but query().
 class Staging {
   public:
-    explicit Staging(CallId call) : call_(call) {}
+    // Seldom: the memory is page-locked only where it is small, and costs nothing before its first use.
+    enum class Use : std::uint8_t { kAlways, kSeldom };
+    explicit Staging(CallId call, Use use = Use::kAlways) : call_(call), use_(use) {}
     ~Staging();
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
@@ -56,6 +59,7 @@ class Staging {
     Failure failed(Direction direction, device::Result result) const;
 
     const CallId call_;
+    const Use use_;
     std::vector<Operand> operands_;
     Places places_;
     std::vector<Shadow> shadows_;
