@@ -23,7 +23,7 @@ namespace {
 MPI_Datatype given(datatype::Element element) {
     const MPI_Datatype type = datatype::extension_type(element);
     if (type != MPI_DATATYPE_NULL)
-        gate::open = true;
+        gate::open();
     return type;
 }
 
@@ -48,7 +48,7 @@ extern "C" SWY_EXPORT MPI_Datatype MPIX_Type_float8_e5m2(void) {
 extern "C" SWY_EXPORT MPI_Op MPIX_Op_avg(void) {
     const MPI_Op op = datatype::average_operator();
     if (op != MPI_OP_NULL) {
-        gate::open = true;
+        gate::open();
         request::start_engine();  // divides what a request stands for; the router says so where it does not run
     }
     return op;

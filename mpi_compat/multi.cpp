@@ -15,7 +15,7 @@ namespace {
 void open_gate() {
     if (gate::changed())
         gate::refresh();
-    gate::open = true;
+    gate::open();
 }
 
 int run(const multi::ListCall& call) {

@@ -39,8 +39,9 @@ using namespace swy;
 
 
 def door(row):
-    """Three functions, for what each needs on the stack would be paid for by the one before: the closed door, the open one, which lets plain
-    host memory pass, and the one that describes the call to the router. A call without a way past it has no second."""
+    """Up to four functions, for what each needs on the stack would be paid for by the one before: the door itself, which also passes what
+    is surely host memory; one that does so where something is left to do afterwards; the one that asks the driver; and the one that
+    describes the call to the router."""
     real = f"real::{real_name(row.name)}("
     head = fill(f'extern "C" SWY_EXPORT {row.result} {row.name}(', [a.declaration() for a in row.arguments], ") {", 4)
     straight = fill(f"        return {real}", [a.name for a in row.arguments], ");", 12)
@@ -48,21 +49,55 @@ def door(row):
         return group_door(row, head, straight)
     if row.has("duplicates"):
         return duplicate_door(row, head, straight)
-    passed = [a.name for a in row.arguments]
-    way_past = before(row, straight)
-    name = "open" if way_past or found(row) else "routed"
+    surely = surely_host(row)
+    asks = bool(host(row) or found(row))
+    opens = surely and write_matching.looks_for_envelopes(row)
+    following = "open" if opens else "asked" if asks else "routed"
+    closed = """    const gate::State state = gate::surely();
+    if (state == gate::State::kClosed) [[likely]]""" if asks else "    if (gate::closed()) [[likely]]"
     return f"""{routed(row, real)}
-{open_door(row, way_past) if name == "open" else ""}{head}
-    if (gate::closed()) [[likely]]
+{asked(row, straight) if asks else ""}{opened(row, surely) if opens else ""}{head}
+{closed}
 {straight}
-{fill(f"    return {name}_{row.name}(", passed, ");", 8)}
+{"" if opens else surely}{handing_on(row, following)}
 }}
 SWY_PAIR({row.name})
 """
 
 
+def opened(row, surely):
+    return function(row, "open", f"    const gate::State state = gate::surely();\n{surely}{handing_on(row, 'asked')}")
+
+
+def asked(row, straight):
+    """Libraries that were loaded are looked at, and the driver is asked about the buffers."""
+    tests = host(row)
+    state = "    const gate::State state = gate::look();\n" if tests else ""
+    way = past(row, ["state == gate::State::kOpen"] + tests, combined=True) if tests else ""
+    own = "    MPI_Status own;\n" if write_matching.sees_status(row) else ""
+    return function(row, "asked", f"""{state}    if ({"state" if tests else "gate::look()"} == gate::State::kClosed)
+{straight}
+{operator(row)}{way}{own}{to_router(row)}""")
+
+
+def function(row, name, body):
+    head = fill(f"static __attribute__((noinline)) {row.result} {name}_{row.name}(", [a.declaration() for a in row.arguments], ") {", 4)
+    return f"{head}\n{body}\n}}\n\n"
+
+
+def handing_on(row, name):
+    return fill(f"    return {name}_{row.name}(", [a.name for a in row.arguments], ");", 8)
+
+
+def to_router(row):
+    """Where nothing has been received yet."""
+    values = {"seen": "p2p::to_see(status, own)", "code": "MPI_SUCCESS"}
+    passed = [a.name for a in handed_on(row)] + [values.get(name, name) for _, name in found(row)]
+    return fill(f"    return routed_{row.name}(", passed, ");", 8)
+
+
 def routed(row, real):
-    """Describes the call. What the open door has found comes as further arguments."""
+    """Describes the call. What the doors before it have found comes as further arguments."""
     declarations = [a.declaration() for a in handed_on(row)] + [f"{t} {name}" for t, name in found(row)]
     head = fill(f"static __attribute__((noinline)) {row.result} routed_{row.name}(", declarations, ") {", 4)
     return f"""{head}
@@ -74,22 +109,12 @@ def routed(row, real):
 """
 
 
-def open_door(row, way_past):
-    head = fill(f"static __attribute__((noinline)) {row.result} open_{row.name}(", [a.declaration() for a in row.arguments], ") {", 4)
-    passed = [a.name for a in handed_on(row)] + [name for _, name in found(row)]
-    return f"""{head}
-{operator(row)}{way_past}{fill(f"    return routed_{row.name}(", passed, ");", 8)}
-}}
-
-"""
-
-
 def handed_on(row):
     return [a for a in row.arguments if a.name != "status" or not write_matching.sees_status(row)]
 
 
 def found(row):
-    """Type and name of what the router's part has from the open door."""
+    """Type and name of what the router's part has from the doors before it."""
     seen = [("MPI_Status*", "seen")] if write_matching.sees_status(row) else []
     code = [("int", "code")] if write_matching.envelope(row) else []
     return seen + code + ([("MPI_Op", "combine")] if row.op() else [])
@@ -118,10 +143,6 @@ SWY_PAIR({row.name})
 """
 
 
-def before(row, straight):
-    return write_matching.host_path(row) if write_matching.looks_for_envelopes(row) else plain(row, straight)
-
-
 def operator(row):
     """The operator that MPI gets: its own, but for types and an operator that it does not have."""
     if not row.op():
@@ -134,14 +155,14 @@ def averages(row):
     return re.fullmatch("MPIX?_I?(all)?reduce(_scatter(_block)?)?(_init)?(_c)?", row.name, re.I) is not None
 
 
-def plain(row, straight):
-    """The way past the router for buffers that are plainly host memory; nothing where displacements must be looked at."""
+def host(row):
+    """What must hold for the way past the router, of buffers that are plainly host memory; nothing where there is none, since displacements
+    must be looked at."""
+    if write_matching.looks_for_envelopes(row):
+        return write_matching.host(row)
     if not row.buffers or any("_" in b.shape or b.shape == "address" or not buffer_type(b) for b in row.buffers):
-        return ""
-    tests = ["route::nobody_watches()"]
-    if row.op():
-        straight = straight.replace(f" {row.op().name},", " combine,").replace(f" {row.op().name})", " combine)")
-        tests += [f"!datatype::averages({row.op().name})"] if averages(row) else []
+        return []
+    tests = [f"!datatype::averages({row.op().name})"] if averages(row) else []
     types = list(dict.fromkeys(buffer_type(b) for b in row.buffers))
     if row.has("routed") and all(b.shape == "one" for b in row.buffers):
         tests += [f"route::small({row.buffers[-1].count}, {t})" for t in types]
@@ -151,15 +172,50 @@ def plain(row, straight):
         rooted = any(b.at_root for b in row.buffers)
         tests += [f"{sized.name} != MPI_IN_PLACE"] if rooted else []
         tests += [f"route::plain({t})" for t in types if t != sized.type]
-        tests += [f"route::small({sized.count}, {sized.type}, {row.owner().name})"]
+        tests += [f"route::small_on_all({sized.count}, {sized.type}, {row.owner().name})"]
     else:
         tests += (["!route::job_agrees"] if row.has("routed") else []) + [f"route::plain({t})" for t in types]
     # The driver is asked last: of calls that go to the router anyway, that one asks it.
-    tests += [f"route::on_host({b.name})" for b in row.buffers]
-    # Message passing of plain host memory calls no function of the program's that may call MPI, but for error handlers, whose calls are the
-    # program's own. MPI-IO does call MPI inside.
-    guard = "" if row.has("routed") or row.treatment == "matched" else "        const route::Inside guard;\n"
-    return f"{condition(tests)}\n{guard}{straight}\n    }}\n"
+    return tests + [f"route::on_host({b.name})" for b in row.buffers]
+
+
+# What a test becomes that calls no function: where it says no, that is no answer.
+SURELY = (("route::on_host(", "device::surely_host("), ("route::plain(", "datatype::surely_predefined("),
+          ("route::small(", "route::surely_small("), ("p2p::under_limit(", "p2p::surely_under_limit("))
+
+
+def surely_host(row):
+    """The way past the router for what is known to be host memory without a call of any function. None for collectives whose size depends on
+    the number of ranks."""
+    tests = host(row)
+    if not tests or calls_mpi_inside(row) or any(t.startswith("route::small_on_all(") for t in tests):
+        return ""
+    for asks, knows in SURELY:
+        tests = [t.replace(asks, knows) for t in tests]
+    if write_matching.looks_for_envelopes(row):
+        return write_matching.past_unseen(row, ["state == gate::State::kOpen"] + tests)
+    if row.op():
+        tests = ["!datatype::extended()"] + [t for t in tests if not t.startswith("!datatype::averages(")]
+    if sum(t.startswith("device::surely_host(") for t in tests) == 2:
+        both = ", ".join(b.name for b in row.buffers)
+        tests = [t for t in tests if not t.startswith("device::surely_host(")] + [f"device::surely_host({both})"]
+    return past(row, ["state == gate::State::kOpen"] + tests, combined=False)
+
+
+def past(row, tests, combined):
+    """The real call where the tests hold. `combined`: on an operator that may stand for the program's."""
+    if write_matching.looks_for_envelopes(row):
+        return write_matching.past(row, tests)
+    operator_name = row.op().name if row.op() else ""
+    arguments = ["combine" if combined and a.name == operator_name else a.name for a in row.arguments]
+    guard = "        const route::Inside guard;\n" if calls_mpi_inside(row) else ""
+    return f"{condition(tests)}\n{guard}{fill(f'        return real::{real_name(row.name)}(', arguments, ');', 12)}\n    }}\n"
+
+
+def calls_mpi_inside(row):
+    """MPI-IO does. Message passing of plain host memory calls no function of the program's that may call MPI, but for error handlers, whose
+    calls are the program's own."""
+    return not row.has("routed") and row.treatment != "matched"
 
 
 def buffer_type(buffer):

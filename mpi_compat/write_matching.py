@@ -1,7 +1,7 @@
 """What the doors of matched calls have of their own: the description of the matching, and the look at what has come.
 
 A receive of host memory may meet an envelope, the short message that stands in for a large one on a device. So its door looks at the
-length of what came, which costs a comparison, or has the request watched; a receive that is large enough to be for a large message and
+length of what came, or at what came where nobody asks for a status, or has the request watched; a receive that is large enough to be for a large message and
 must not block on it goes to the router at once.
 """
 
@@ -57,17 +57,23 @@ def envelope(row):
 """
 
 
-def host_path(row):
-    """The way past the router for receives of host memory, and for probes."""
-    tests = ["route::nobody_watches()"] + [f"route::on_host({b.name})" for b in row.buffers] + types(row) + ["p2p::none_kept()"]
+def host(row):
+    """What must hold for the way past the router, of receives of host memory and of probes. MPI's own inner requests complete unseen."""
+    outside = ["route::outside_mpi()"] if row.has("requests") else []
+    return outside + [f"route::on_host({b.name})" for b in row.buffers] + types(row) + ["p2p::none_kept()"]
+
+
+def past(row, tests):
     if sees_status(row):
-        return f"""    MPI_Status own;
-    MPI_Status* const seen = p2p::to_see(status, own);
-    int code = MPI_SUCCESS;
-{condition(tests)}
-{real(row, "code = ")}
+        passed = ["seen" if a.name == "status" else a.name for a in row.arguments]
+        passed = [a for a in passed if a != "seen"] + ["seen"] + (["code"] if envelope(row) else [])
+        return f"""{condition(tests)}
+        MPI_Status own;
+        MPI_Status* const seen = p2p::to_see(status, own);
+{real(row, "const int code = ")}
         if (!p2p::is_envelope(*seen)) [[likely]]
             return code;
+{fill(f"        return routed_{row.name}(", passed, ");", 12)}
     }}
 """
     if row.name.startswith("MPI_Irecv"):
@@ -76,6 +82,27 @@ def host_path(row):
                                                          "source", "comm", "request"], ");", 12)
         return f"{condition(tests)}\n{real(row, 'const int code = ')}\n{watched}\n    }}\n"
     return f"{condition(tests)}\n{real(row, 'return ')}\n    }}\n"
+
+
+def past_unseen(row, tests):
+    """For a receive of which the program wants no status. Nothing where what has been received could not be told from the arguments."""
+    tag = named(row, "recvtag", "tag")
+    if not (receives(row) and sees_status(row) and named(row, "source")):
+        return ""
+    buffer = row.buffers[-1]
+    arguments = ["MPI_STATUS_IGNORE" if a.name == "status" else a.name for a in row.arguments]
+    passed = [a.name for a in row.arguments if a.name != "status"] + [f"p2p::as_envelope(own, source, {tag})", "code"]
+    known = ["status == MPI_STATUS_IGNORE", "source >= 0", f"{tag} >= 0"]
+    size = f"static_cast<std::size_t>({buffer.count}) * datatype::known_size({buffer.type})"
+    return f"""{condition(tests + known)}
+        const std::size_t bytes = {size};
+{fill(f"        const int code = real::{real_name(row.name)}(", arguments, ");", 12)}
+        if (!p2p::may_be_envelope(code, {buffer.name}, bytes)) [[likely]]
+            return code;
+        MPI_Status own;
+{fill(f"        return routed_{row.name}(", passed, ");", 12)}
+    }}
+"""
 
 
 def types(row):

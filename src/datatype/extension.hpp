@@ -31,6 +31,9 @@ bool find_extension(MPI_Datatype type, ElementOf& element);
 inline MPI_Op operator_for(MPI_Op op, MPI_Datatype type, bool may_average) {
     return extensions_in_use.load(std::memory_order_relaxed) ? find_operator(op, type, may_average) : op;
 }
+inline bool extended() {
+    return extensions_in_use.load(std::memory_order_relaxed);
+}
 inline bool averages(MPI_Op op) {
     return extensions_in_use.load(std::memory_order_relaxed) && is_average(op);
 }

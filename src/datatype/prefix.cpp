@@ -6,43 +6,60 @@
 namespace swy::datatype {
 namespace {
 
-struct Gather {
-    std::span<std::byte> to;
+// Goes through the first `bytes` packed bytes: calls run(address, length, packed place) for each stretch of them.
+template <typename Address, typename Run>
+class Prefix {
+  public:
+    Prefix(std::size_t bytes, Run run) : bytes_(bytes), run_(run) {}
 
-    // A run of `length` bytes whose packed place begins at `packed`.
-    void run(const std::byte* from, std::size_t length, std::size_t packed) const {
-        if (packed < to.size())
-            std::memcpy(to.data() + packed, from, std::min(length, to.size() - packed));
+    void elements(const Layout& layout, Address address, std::size_t count) const {
+        for (std::size_t element = 0; element < count && element * layout.size < bytes_; ++element) {
+            const Address base = address + static_cast<MPI_Aint>(element) * layout.extent;
+            for (const Block& block : layout.blocks)
+                dims(layout.dims_of(block), base + block.offset, block.length, element * layout.size + block.packed);
+        }
     }
 
+  private:
     // A block's repetitions: those of an outer dimension come later in the packed order, so what is past the end ends
     // the loop.
-    void dims(std::span<const Dim> left, const std::byte* from, std::size_t length, std::size_t packed) const {
+    void dims(std::span<const Dim> left, Address from, std::size_t length, std::size_t packed) const {
         if (left.empty()) {
-            run(from, length, packed);
+            if (packed < bytes_)
+                run_(from, std::min(length, bytes_ - packed), packed);
             return;
         }
         const Dim& outer = left.back();
-        for (std::size_t i = 0; i < outer.count && packed < to.size(); ++i) {
+        for (std::size_t i = 0; i < outer.count && packed < bytes_; ++i) {
             dims(left.first(left.size() - 1), from, length, packed);
             from += outer.stride;
             packed += outer.packed_stride;
         }
     }
+
+    std::size_t bytes_;
+    Run run_;
 };
+
+template <typename Address, typename Run>
+void for_first_bytes(const Layout& layout, Address address, std::size_t count, std::size_t bytes, Run run) {
+    Prefix<Address, Run>(bytes, run).elements(layout, address, count);
+}
 
 }  // namespace
 
 std::size_t first_bytes(const Layout& layout, const void* address, std::size_t count, std::span<std::byte> to) {
-    const std::size_t all = layout.size * count;
-    const std::span<std::byte> wanted = to.first(std::min(all, to.size()));
-    const Gather gather{wanted};
-    for (std::size_t element = 0; element < count && element * layout.size < wanted.size(); ++element) {
-        const std::byte* base = static_cast<const std::byte*>(address) + static_cast<MPI_Aint>(element) * layout.extent;
-        for (const Block& block : layout.blocks)
-            gather.dims(layout.dims_of(block), base + block.offset, block.length, element * layout.size + block.packed);
-    }
-    return wanted.size();
+    const std::size_t wanted = std::min(layout.size * count, to.size());
+    for_first_bytes(layout, static_cast<const std::byte*>(address), count, wanted,
+                    [to](const std::byte* from, std::size_t length, std::size_t packed) {
+                        std::memcpy(to.data() + packed, from, length);
+                    });
+    return wanted;
+}
+
+void clear_first_bytes(const Layout& layout, void* address, std::size_t count, std::size_t bytes) {
+    for_first_bytes(layout, static_cast<std::byte*>(address), count, bytes,
+                    [](std::byte* at, std::size_t length, std::size_t) { std::memset(at, 0, length); });
 }
 
 }  // namespace swy::datatype

@@ -12,4 +12,7 @@ namespace swy::datatype {
 // returns how many.
 std::size_t first_bytes(const Layout& layout, const void* address, std::size_t count, std::span<std::byte> to);
 
+// Sets as many of them to zero, or as the elements have.
+void clear_first_bytes(const Layout& layout, void* address, std::size_t count, std::size_t bytes);
+
 }  // namespace swy::datatype

@@ -15,17 +15,34 @@ namespace swy::datatype {
 // type 32 bytes. Handles of predefined types are never used again for others, so an entry is right for ever.
 inline constexpr int kQuickSizes = 64;
 extern std::array<std::atomic<std::uint64_t>, kQuickSizes> quick_sizes;
+extern std::array<std::atomic<std::uintptr_t>, kQuickSizes> quick_handles;  // those that have a size
+
+// Open MPI's predefined types are objects of some 500 bytes side by side.
+inline std::size_t quick_slot(std::uintptr_t handle) {
+    return (handle >> 9) % kQuickSizes;
+}
+
+// 0 also for what has not been looked up yet.
+inline std::size_t known_size(MPI_Datatype type) {
+    const auto handle = reinterpret_cast<std::uintptr_t>(type);
+    const std::uint64_t entry = quick_sizes[quick_slot(handle)].load(std::memory_order_relaxed);
+    return entry >> 16 == handle ? entry & 0xffff : 0;
+}
 
 std::size_t look_up_predefined_size(MPI_Datatype type);
 
 // 0 for all but predefined types that have data.
 inline std::size_t predefined_size(MPI_Datatype type) {
+    const std::size_t known = known_size(type);
+    return known != 0 ? known : look_up_predefined_size(type);
+}
+
+inline bool surely_predefined(MPI_Datatype type) {
     const auto handle = reinterpret_cast<std::uintptr_t>(type);
-    // Open MPI's predefined types are objects of some 500 bytes side by side.
-    const std::uint64_t entry = quick_sizes[(handle >> 9) % kQuickSizes].load(std::memory_order_relaxed);
-    if (entry >> 16 == handle) [[likely]]
-        return entry & 0xffff;
-    return look_up_predefined_size(type);
+    return quick_handles[quick_slot(handle)].load(std::memory_order_relaxed) == handle;
+}
+inline bool predefined(MPI_Datatype type) {
+    return surely_predefined(type) || look_up_predefined_size(type) != 0;
 }
 
 }  // namespace swy::datatype

@@ -13,10 +13,18 @@
 
 // Of the dynamic linker of the GNU C library: the stack pointer at the program's start.
 extern "C" void* __libc_stack_end __attribute__((weak));
+// Of the GNU C library: the program's break, as sbrk(0) gives it.
+extern "C" void* __curbrk __attribute__((weak));
 
 namespace swy::device {
 
-constinit HostRanges host_ranges;
+namespace {
+
+void* const no_heap = nullptr;
+
+}  // namespace
+
+constinit HostRanges host_ranges{.heap_end = &no_heap};
 
 namespace {
 
@@ -59,10 +67,14 @@ void find_heap() {
             heap_end = std::max<std::uintptr_t>(heap_end, end);
         }
     }
+    if (&__curbrk == nullptr)
+        return;
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    const std::uintptr_t break_end = (reinterpret_cast<std::uintptr_t>(sbrk(0)) + page - 1) / page * page;
-    if (heap_begin != kNone && heap_end == break_end)
-        host_ranges.heap_begin.store(heap_begin, std::memory_order_relaxed);
+    const std::uintptr_t break_end = (reinterpret_cast<std::uintptr_t>(__curbrk) + page - 1) / page * page;
+    if (heap_begin == kNone || heap_end != break_end)
+        return;
+    host_ranges.heap_end.store(&__curbrk, std::memory_order_relaxed);
+    host_ranges.heap_begin.store(heap_begin, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -70,15 +82,11 @@ void find_heap() {
 void find_host_ranges() {
     find_static_data();
     find_heap();
-    if (&__libc_stack_end != nullptr)
-        host_ranges.stack_end.store(reinterpret_cast<std::uintptr_t>(__libc_stack_end), std::memory_order_relaxed);
-    // More heap than that is asked about.
-    constexpr std::uintptr_t kMostHeap = std::uintptr_t{1} << 40;
-    const std::uintptr_t heap = host_ranges.heap_begin.load(std::memory_order_relaxed);
-    const std::uintptr_t low_end = host_ranges.static_begin.load(std::memory_order_relaxed) +
-                                   host_ranges.static_bytes.load(std::memory_order_relaxed);
-    host_ranges.low_end.store(heap == UINTPTR_MAX ? low_end : std::max(low_end, heap + kMostHeap),
-                              std::memory_order_relaxed);
+    if (&__libc_stack_end != nullptr) {
+        const auto end = reinterpret_cast<std::uintptr_t>(__libc_stack_end);
+        host_ranges.stack_begin.store(end - kMainStack, std::memory_order_relaxed);
+        host_ranges.stack_bytes.store(kMainStack, std::memory_order_relaxed);
+    }
 }
 
 }  // namespace swy::device

@@ -2,44 +2,44 @@
 // stack. The driver need not be asked about it, which costs more than all else that a host call pays.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 
 namespace swy::device {
 
+// The kernel keeps this much below the end of the main thread's stack free of other mappings (its least distance of
+// mmap_base from there is 128 MiB), whether the stack has grown so far or not.
+inline constexpr std::uintptr_t kMainStack = std::uintptr_t{8} << 20;
+
 // Found by find_host_ranges(); until then nothing lies in them. Each may be empty where the system does not tell.
 struct HostRanges {
-    std::atomic<std::uintptr_t> low_end{0};  // static data and heap are below, what is mapped is not: one comparison
+    std::atomic<std::uintptr_t> heap_begin{UINTPTR_MAX};
+    std::atomic<void* const*> heap_end;  // where the C library has the program break, which moves; never null
     std::atomic<std::uintptr_t> static_begin{0}, static_bytes{0};
-    std::atomic<std::uintptr_t> heap_begin{UINTPTR_MAX};  // to the program break, which moves
-    std::atomic<std::uintptr_t> stack_end{0};             // from the stack pointer
+    std::atomic<std::uintptr_t> stack_begin{0}, stack_bytes{0};  // the last kMainStack bytes of it
 };
 extern HostRanges host_ranges;
 
 // May be called by several threads, and while the dynamic linker's lock is held.
 void find_host_ranges();
 
-// The kernel keeps this much below a main thread's stack free of other mappings (its least distance of mmap_base from
-// the stack is 128 MiB), so a stack pointer so close to the end is the main thread's.
-inline constexpr std::uintptr_t kMainStack = std::uintptr_t{8} << 20;
-
 // False says nothing.
-inline bool surely_host(const void* pointer) {
-    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-    const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-    if (address >= frame) {
-        const std::uintptr_t end = host_ranges.stack_end.load(std::memory_order_relaxed);
-        return address < end && end - frame < kMainStack;
-    }
-    if (address >= host_ranges.low_end.load(std::memory_order_relaxed))
-        return false;
-    if (address - host_ranges.static_begin.load(std::memory_order_relaxed) <
-        host_ranges.static_bytes.load(std::memory_order_relaxed))
-        return true;
-    return address >= host_ranges.heap_begin.load(std::memory_order_relaxed) &&
-           address < reinterpret_cast<std::uintptr_t>(sbrk(0));
+[[gnu::always_inline]] inline bool surely_stack_or_static(std::uintptr_t address) {
+    return address - host_ranges.stack_begin.load(std::memory_order_relaxed) <
+               host_ranges.stack_bytes.load(std::memory_order_relaxed) ||
+           address - host_ranges.static_begin.load(std::memory_order_relaxed) <
+               host_ranges.static_bytes.load(std::memory_order_relaxed);
+}
+
+template <typename... Pointers>
+[[gnu::always_inline]] inline bool surely_host(Pointers... pointers) {
+    const std::uintptr_t begin = host_ranges.heap_begin.load(std::memory_order_relaxed);
+    const auto end = reinterpret_cast<std::uintptr_t>(
+        __atomic_load_n(host_ranges.heap_end.load(std::memory_order_relaxed), __ATOMIC_RELAXED));
+    const auto one = [begin, end](std::uintptr_t address) __attribute__((always_inline)) {
+        return (address >= begin && address < end) || surely_stack_or_static(address);
+    };
+    return (one(reinterpret_cast<std::uintptr_t>(pointers)) && ...);
 }
 
 }  // namespace swy::device

@@ -175,6 +175,7 @@ int start() {
         forget_kept(comm);
     };
     limit = settings::values().p2p_threshold;
+    secret_word = e.secret[0];
     envelopes = true;
     return MPI_SUCCESS;
 }

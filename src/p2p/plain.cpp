@@ -2,10 +2,18 @@
 
 #include <limits>
 
+#include "real.hpp"
+
 namespace swy::p2p {
 
 bool envelopes = false;
 constinit std::atomic<int> kept{0};
+std::uint64_t secret_word = 0;
 std::size_t limit = std::numeric_limits<std::size_t>::max();
+
+bool is_truncation(int code) {
+    int mpi_class = MPI_SUCCESS;
+    return real::Error_class(code, &mpi_class) == MPI_SUCCESS && mpi_class == MPI_ERR_TRUNCATE;
+}
 
 }  // namespace swy::p2p

@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 #include "datatype/quick.hpp"
 #include "p2p/envelope.hpp"
@@ -40,11 +42,41 @@ inline bool is_envelope(const MPI_Status& status) {
     return status._ucount == kEnvelopeBytes && envelopes;
 }
 
+// After a receive into `bytes` of plain memory that asked MPI for no status, since filling one takes Open MPI longer than
+// all that a door does: may it be an envelope? Only where the source and the tag were given. Memory in which one was
+// found is cleared of it, so none can be left of an earlier message.
+extern std::uint64_t secret_word;  // the first of the job's secret
+bool is_truncation(int code);
+
+inline bool may_be_envelope(int code, const void* address, std::size_t bytes) {
+    if (bytes < kEnvelopeBytes)
+        return code != MPI_SUCCESS && envelopes && is_truncation(code);
+    if (code != MPI_SUCCESS)
+        return false;
+    std::uint64_t word = 0;
+    std::memcpy(&word, static_cast<const std::byte*>(address) + kNamingBytes, sizeof word);
+    return word == secret_word && envelopes;
+}
+
+// What MPI would have said of it.
+inline MPI_Status* as_envelope(MPI_Status& status, int source, int tag) {
+    status = MPI_Status{};
+    status.MPI_SOURCE = source;
+    status.MPI_TAG = tag;
+    status._ucount = kEnvelopeBytes;
+    return &status;
+}
+
 // Plain, and too small for a message that an envelope may stand for? A count that is not valid is not.
-inline bool under_limit(MPI_Count count, MPI_Datatype type) {
-    const std::size_t size = datatype::predefined_size(type);
+inline bool under_limit(MPI_Count count, std::size_t size) {
     std::size_t bytes = 0;
     return size != 0 && !__builtin_mul_overflow(static_cast<std::size_t>(count), size, &bytes) && bytes < limit;
+}
+inline bool under_limit(MPI_Count count, MPI_Datatype type) {
+    return under_limit(count, datatype::predefined_size(type));
+}
+inline bool surely_under_limit(MPI_Count count, MPI_Datatype type) {
+    return under_limit(count, datatype::known_size(type));
 }
 
 // Has the request of a receive that has been begun watched, where an envelope may come. Returns `code`, the real

@@ -44,13 +44,19 @@ std::string describe(const Receive& receive, int source, int tag, std::size_t by
 
 }  // namespace
 
-std::optional<Envelope> envelope_in(const datatype::Layout* layout, const void* address, std::size_t count) {
+std::optional<Envelope> take_envelope(const datatype::Layout* layout, void* address, std::size_t count) {
+    constexpr std::size_t kBeforeFields = kNamingBytes + sizeof(Secret);
     EnvelopeBytes bytes;
     if (layout == nullptr)
         std::memcpy(bytes.data(), address, bytes.size());
     else if (datatype::first_bytes(*layout, address, count, bytes) != bytes.size())
         return std::nullopt;
-    return read(bytes, secret());
+    const std::optional<Envelope> envelope = read(bytes, secret());
+    if (envelope && layout == nullptr)
+        std::memset(address, 0, kBeforeFields);
+    else if (envelope)
+        datatype::clear_first_bytes(*layout, address, count, kBeforeFields);
+    return envelope;
 }
 
 void release_sender(comm::State& state, int source, int tag, std::span<const std::byte> begin) {
@@ -223,11 +229,11 @@ void Receive::arrived(const MPI_Status& status) {
     source_ = status.MPI_SOURCE;
     tag_ = status.MPI_TAG;
     const std::size_t bytes = status._ucount;
-    const void* buffer = lands_ ? landing_.data() : payload_.address;
+    void* buffer = lands_ ? landing_.data() : payload_.address;
     if (bytes == kEnvelopeBytes && envelopes) {
         // Landed bytes are packed already.
         const datatype::Layout* layout = lands_ || payload_.contiguous ? nullptr : payload_.layout.get();
-        const void* first = lands_ ? buffer : payload_.contiguous ? payload_.data : buffer;
+        void* first = lands_ ? buffer : payload_.contiguous ? payload_.data : buffer;
         if (payload_.bytes < bytes) {
             if (comm::State* state = state_of(comm())) {
                 std::vector<std::byte> begin(payload_.bytes);
@@ -237,7 +243,7 @@ void Receive::arrived(const MPI_Status& status) {
                     std::copy_n(static_cast<const std::byte*>(first), begin.size(), begin.begin());
                 release_sender(*state, source_, tag_, begin);
             }
-        } else if (const auto envelope = envelope_in(layout, first, payload_.count)) {
+        } else if (const auto envelope = take_envelope(layout, first, payload_.count)) {
             landing_.touched(bytes);
             matched(*envelope);
             return;

@@ -266,7 +266,7 @@ int received_on_host(const Call& call, int code, MPI_Status& status) {
         envelope_left(receive, status);
         return code;  // MPI has raised its error
     }
-    const auto envelope = envelope_in(layout.get(), operand.address, static_cast<std::size_t>(operand.count));
+    const auto envelope = take_envelope(layout.get(), operand.address, static_cast<std::size_t>(operand.count));
     if (!envelope)
         return code;
     auto receive = std::make_shared<Receive>(call.id, call.owner.comm, payload_of(call, operand));
@@ -280,17 +280,17 @@ int received_on_host(const Call& call, int code, MPI_Status& status) {
 }
 
 int envelope_left(const request::HostReceive& receive, MPI_Status& status) {
-    std::vector<std::byte> begin(std::min(receive.bytes, kEnvelopeBytes));
-    if (receive.layout != nullptr)
-        datatype::first_bytes(*receive.layout, receive.address, receive.count, begin);
-    else
-        std::copy_n(static_cast<const std::byte*>(receive.address), begin.size(), begin.begin());
-    if (begin.size() < kEnvelopeBytes) {
+    if (receive.bytes < kEnvelopeBytes) {
+        std::vector<std::byte> begin(receive.bytes);
+        if (receive.layout != nullptr)
+            datatype::first_bytes(*receive.layout, receive.address, receive.count, begin);
+        else
+            std::copy_n(static_cast<const std::byte*>(receive.address), begin.size(), begin.begin());
         if (comm::State* state = comm::of(receive.comm))
             release_sender(*state, status.MPI_SOURCE, status.MPI_TAG, begin);
         return MPI_ERR_TRUNCATE;
     }
-    const auto envelope = read(begin, secret());
+    const auto envelope = take_envelope(receive.layout.get(), receive.address, receive.count);
     if (!envelope)
         return MPI_SUCCESS;
     const Control nothing{.word = Word::kClear, .how = How::kNothing, .id = envelope->id, .bytes = envelope->bytes};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <tuple>
@@ -52,10 +53,13 @@ std::int64_t hash(const Fingerprint& print) {
     return static_cast<std::int64_t>(h);
 }
 
+Fingerprint print_of(const Call& call, const Vote& vote, std::uint64_t sequence) {
+    return {sequence, vote.bytes, call.root, static_cast<std::uint16_t>(plain(call.id)), vote.op, vote.element};
+}
+
 // Counted here, where the call has its place among the communicator's calls.
 Fingerprint fingerprint(const Call& call, comm::State& comm, const Vote& vote) {
-    return {comm.agreed_calls++, vote.bytes, call.root, static_cast<std::uint16_t>(plain(call.id)), vote.op,
-            vote.element};
+    return print_of(call, vote, comm.agreed_calls++);
 }
 
 void fill(Ballot& ballot, const Vote& vote, bool begun) {
@@ -277,10 +281,16 @@ Verdict agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint
     return has_board(comm) ? agree_by_board(comm, print, deadline) : agree_by_mpi(comm, deadline);
 }
 
-Verdict tell_host(const Call& call, comm::State& comm, const Vote& vote) {
-    const Fingerprint print = fingerprint(call, comm, vote);
-    fill(comm.ballot_mine, vote, false);
-    const comm::Board::Words mine = words_of(comm.ballot_mine, print);
+comm::Board::Words host_words(const Call& call, const Vote& vote) {
+    Ballot ballot{};
+    fill(ballot, vote, false);
+    return words_of(ballot, print_of(call, vote, 0));
+}
+
+Verdict tell_host(comm::State& comm, comm::Board::Words mine) {
+    static_assert(offsetof(Fingerprint, sequence) == 0);
+    const std::uint64_t sequence = comm.agreed_calls++;
+    std::memcpy(&mine[1], &sequence, sizeof sequence);
     comm::Board& board = *comm.board;
     if (const auto told = board.tell(mine, request::Deadline(settings::values().timeout));
         told != comm::Board::Outcome::kDone)
@@ -290,7 +300,7 @@ Verdict tell_host(const Call& call, comm::State& comm, const Vote& vote) {
         if (rank == comm.rank)
             continue;
         const comm::Board::Words* words = board.heard(rank);
-        if (words == nullptr && board.begun(rank).end > print.sequence) {
+        if (words == nullptr && board.begun(rank).end > sequence) {
             words = board.heard(rank);  // again: it tells before it begins a later call
             if (words == nullptr)
                 others.emplace_back(rank, begun_by(board, rank));
@@ -298,7 +308,7 @@ Verdict tell_host(const Call& call, comm::State& comm, const Vote& vote) {
         if (words != nullptr && !same_print(*words, mine))
             others.emplace_back(rank, print_in(*words));
     }
-    return others.empty() ? Verdict{} : mismatch(comm, print, std::move(others));
+    return others.empty() ? Verdict{} : mismatch(comm, print_in(mine), std::move(others));
 }
 
 bool has_board(comm::State& comm) {

@@ -78,8 +78,9 @@ Verdict agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint
 
 // The same for a rank that has host memory alone in the call, on a communicator with a board. Whatever the others have,
 // such a rank makes the real call; so it tells them and does not wait. Finds a mismatch with those who came before it.
-// `vote` is one of host memory, described.
-Verdict tell_host(const Call& call, comm::State& comm, const Vote& vote);
+// `words` are what it tells of the call, but for its number. `vote` is one of host memory, described.
+comm::Board::Words host_words(const Call& call, const Vote& vote);
+Verdict tell_host(comm::State& comm, comm::Board::Words words);
 
 // Is there one, still in step?
 bool has_board(comm::State& comm);

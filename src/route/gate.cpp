@@ -113,15 +113,28 @@ const link_map* last_library() {
 
 void opened_by_driver() {
     last_seen.store(&quiet, std::memory_order_release);
-    open.store(true, std::memory_order_relaxed);
+    open();
 }
 
 }  // namespace
 
-constinit std::atomic<bool> open{false};
+constinit std::atomic<State> state{State::kClosed};
 constinit std::atomic<const link_map*> last_seen{&quiet};
 
-bool refresh() {
+void open() {
+    State expected = State::kClosed;
+    state.compare_exchange_strong(expected, State::kOpen, std::memory_order_relaxed);
+}
+
+void watch_calls() {
+    state.store(State::kWatched, std::memory_order_relaxed);
+}
+
+void close() {
+    state.store(State::kClosed, std::memory_order_relaxed);
+}
+
+State refresh() {
     // Counted before the look: what is loaded meanwhile changes the count again.
     const unsigned long long loads = device::loads_so_far();
     if (loads != seen_loads.load(std::memory_order_acquire)) {
@@ -129,7 +142,7 @@ bool refresh() {
             opened_by_driver();
         seen_loads.store(loads, std::memory_order_release);
     }
-    return !open.load(std::memory_order_relaxed);
+    return state.load(std::memory_order_relaxed);
 }
 
 void before_init() {

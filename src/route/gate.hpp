@@ -5,12 +5,22 @@
 #include <link.h>
 
 #include <atomic>
+#include <cstdint>
 
 namespace swy::gate {
 
-// A job without GPUs, a process in which no CUDA driver is loaded and no report asked for: every call is Open MPI's.
-// `open` is set by MPI_Init (job with GPUs, or report or trace on) and by refresh().
-extern std::atomic<bool> open;
+enum class State : std::uint8_t {
+    kClosed,   // a job without GPUs, a process in which no CUDA driver is loaded and no report asked for: every call is
+               // Open MPI's
+    kOpen,     // a job with GPUs, or a driver in this process: plain host memory passes
+    kWatched,  // a report or a trace is on: every call is looked at
+};
+extern std::atomic<State> state;
+
+// Set by MPI_Init and by refresh(). A gate that is watched stays so.
+void open();
+void watch_calls();
+void close();
 
 // A library of the process's link map; when it has a successor, something may have been loaded since it was looked at:
 // perhaps a CUDA driver. Always safe to read: a constant, or the last library at the end of MPI_Init, and then one that
@@ -18,8 +28,7 @@ extern std::atomic<bool> open;
 extern std::atomic<const link_map*> last_seen;
 
 // Looks at the libraries when some were loaded since the last look; adopts a CUDA driver among them and opens the gate.
-// Returns !open.
-bool refresh();
+State refresh();
 
 // Remembers which libraries are there before MPI's own start loads its plugins. Without this call the watch is right
 // but may cost more.
@@ -35,11 +44,18 @@ inline bool changed() {
     return __atomic_load_n(&last_seen.load(std::memory_order_acquire)->l_next, __ATOMIC_RELAXED) != nullptr;
 }
 
+// For doors: without a call of any function. kWatched where that does not tell.
+inline State surely() {
+    return changed() ? State::kWatched : state.load(std::memory_order_relaxed);
+}
+inline State look() {
+    return changed() ? refresh() : state.load(std::memory_order_relaxed);
+}
 inline bool closed() {
-    if (open.load(std::memory_order_relaxed)) [[unlikely]]
+    if (state.load(std::memory_order_relaxed) != State::kClosed) [[unlikely]]
         return false;
     if (changed()) [[unlikely]]
-        return refresh();
+        return refresh() == State::kClosed;
     return true;
 }
 

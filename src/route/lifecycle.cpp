@@ -114,7 +114,7 @@ void end() {
     device::release_pools();
     datatype::release();
     gate::unwatch();
-    gate::open = false;
+    gate::close();
 }
 
 void begin_world(const settings::Values& values) {
@@ -185,13 +185,17 @@ int after_init() {
     if (gpus)
         if (const int rc = start_messages(); rc != MPI_SUCCESS)
             return rc;
+    if (gpus)
+        device::find_host_ranges();  // whether this process comes to load a driver or not
     job_agrees = gpus;
     gate::watch();
     report::enabled = wants_report(values) || values.trace;
     if (values.trace)
         report::begin_trace();
-    if (gpus || report::enabled)
-        gate::open = true;
+    if (report::enabled)
+        gate::watch_calls();
+    else if (gpus)
+        gate::open();
     return values.eager ? make_eagerly(MPI_COMM_WORLD) : MPI_SUCCESS;
 }
 

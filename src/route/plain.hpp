@@ -1,5 +1,5 @@
-// The second line of a door, in a job with GPUs: host memory in blocks of predefined types passes with a look at each
-// buffer and no more. What this adds to a call is counted by tests/bench/instructions.test. Only doors use it.
+// What a door asks in a job with GPUs: host memory in blocks of predefined types passes with a look at each buffer and
+// no more. What this adds to a call is counted by tests/bench/instructions.test. Only doors use it.
 #pragma once
 
 #include <mpi.h>
@@ -9,16 +9,15 @@
 #include "datatype/quick.hpp"
 #include "device/device.hpp"
 #include "real.hpp"
-#include "report/report.hpp"
 #include "route/depth.hpp"
 #include "route/gate.hpp"
 #include "route/job.hpp"
 
 namespace swy::route {
 
-// No report counts this call, MPI does not make it itself, and no library was loaded that may be a driver.
-inline bool nobody_watches() {
-    return !report::enabled && depth == 0 && !gate::changed();
+// Not a call that MPI makes itself.
+inline bool outside_mpi() {
+    return depth == 0;
 }
 
 // For a buffer of a plain type, whose data begins at its address.
@@ -26,17 +25,23 @@ inline bool on_host(const void* address) {
     return !device::on_device(address);
 }
 inline bool plain(MPI_Datatype type) {
-    return datatype::predefined_size(type) != 0;
+    return datatype::predefined(type);
 }
 
 // A routed collective of a plain type that needs no agreement for its size, which is the same on all ranks.
-inline bool small(MPI_Count count, MPI_Datatype type) {
-    const std::size_t size = datatype::predefined_size(type);
+inline bool small(MPI_Count count, std::size_t size) {
     return size != 0 && (!job_agrees || (count >= 0 && static_cast<std::size_t>(count) * size < threshold));
 }
+inline bool small(MPI_Count count, MPI_Datatype type) {
+    return small(count, datatype::predefined_size(type));
+}
 
-// The same for as many elements a rank.
-inline bool small(MPI_Count count, MPI_Datatype type, MPI_Comm comm) {
+inline bool surely_small(MPI_Count count, MPI_Datatype type) {
+    return small(count, datatype::known_size(type));
+}
+
+// For as many elements a rank.
+inline bool small_on_all(MPI_Count count, MPI_Datatype type, MPI_Comm comm) {
     if (!job_agrees || comm == MPI_COMM_NULL)
         return plain(type);
     int ranks = 0;

@@ -28,7 +28,7 @@ bool Repeat::possible(const Call& call) {
 }
 
 Repeat::Repeat(const Call& call, const Vote& vote)
-    : id_(call.id), root_(call.root), op_(call.op), buffers_(call.operands.size()), vote_(vote) {
+    : id_(call.id), root_(call.root), op_(call.op), buffers_(call.operands.size()), words_(host_words(call, vote)) {
     std::transform(call.operands.begin(), call.operands.end(), buffer_.begin(), buffer_of);
 }
 

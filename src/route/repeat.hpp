@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 
+#include "comm/board.hpp"
 #include "route/agreement.hpp"
 #include "route/call.hpp"
 
@@ -26,7 +27,7 @@ struct Repeat {
     Repeat(const Call& call, const Vote& vote);
 
     bool is(const Call& call) const;
-    const Vote& vote() const { return vote_; }
+    const comm::Board::Words& words() const { return words_; }  // as host_words()
 
   private:
     CallId id_;
@@ -34,7 +35,7 @@ struct Repeat {
     MPI_Op op_;
     std::size_t buffers_;
     std::array<Buffer, 2> buffer_{};
-    Vote vote_;
+    comm::Board::Words words_;
 };
 
 }  // namespace swy::route

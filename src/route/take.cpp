@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <new>
@@ -16,6 +17,7 @@
 #include "comm/state.hpp"
 #include "datatype/element.hpp"
 #include "datatype/extension.hpp"
+#include "device/device.hpp"
 #include "error/error.hpp"
 #include "p2p/lanes.hpp"
 #include "p2p/point_to_point.hpp"
@@ -126,9 +128,9 @@ int begun(const Call& call, Real real, Presence presence, Reason reason) {
 }
 
 // A rank that tells the others of its host memory and need not hear from them.
-int told(const Call& call, Real real, comm::State& comm, const Vote& vote) {
+int told(const Call& call, Real real, comm::State& comm, const comm::Board::Words& words) {
     const Inside guard;
-    const Verdict verdict = tell_host(call, comm, vote);
+    const Verdict verdict = tell_host(comm, words);
     if (verdict.state == Verdict::State::kSettled) [[likely]]
         return host(call, real);
     return failed(call, comm, verdict.state == Verdict::State::kTimeout ? kNotAllCame : verdict.mismatch);
@@ -142,11 +144,14 @@ int told(const Call& call, Real real, comm::State& comm) {
         *comm.repeat = Repeat(call, vote);
     else if (Repeat::possible(call))
         comm.repeat = std::make_shared<Repeat>(call, vote);
-    return told(call, real, comm, vote);
+    return told(call, real, comm, host_words(call, vote));
 }
 
+// The last call again, which was one on host memory, and is.
 bool tells_again(const Call& call, comm::State* comm) {
-    return comm != nullptr && comm->repeat != nullptr && has_board(*comm) && comm->repeat->is(call);
+    return comm != nullptr && comm->repeat != nullptr && has_board(*comm) && comm->repeat->is(call) &&
+           std::none_of(call.operands.begin(), call.operands.end(),
+                        [](const Operand& operand) { return device::on_device(operand.address); });
 }
 
 int agreed(const Call& call, Real real, comm::State& comm, Presence presence) {
@@ -181,10 +186,10 @@ Reason reason_to_settle_alone(const Call& call, comm::State*& comm) {
 }
 
 int routed(const Call& call, Real real) {
+    comm::State* comm = job_agrees ? comm::lately_used(call.owner.comm) : nullptr;
+    if (tells_again(call, comm)) [[likely]]
+        return told(call, real, *comm, comm->repeat->words());
     const Presence presence = on_device(call);
-    comm::State* comm = job_agrees && presence == Presence::kNothing ? comm::lately_used(call.owner.comm) : nullptr;
-    if (tells_again(call, comm))
-        return told(call, real, *comm, comm->repeat->vote());
     if (const Reason alone = reason_to_settle_alone(call, comm); alone != Reason::kNone)
         return local(call, real, presence, alone);
     if (presence == Presence::kNothing && has_board(*comm) && has_plain_data(call))
