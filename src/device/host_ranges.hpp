@@ -31,15 +31,18 @@ void find_host_ranges();
                host_ranges.static_bytes.load(std::memory_order_relaxed);
 }
 
+[[gnu::always_inline]] inline bool surely_host_address(std::uintptr_t address, std::uintptr_t heap,
+                                                       std::uintptr_t heap_end) {
+    return (address >= heap && address < heap_end) || surely_stack_or_static(address);
+}
+
+// Of all of them. Inline: a call would cost a door more than the comparisons do.
 template <typename... Pointers>
 [[gnu::always_inline]] inline bool surely_host(Pointers... pointers) {
     const std::uintptr_t begin = host_ranges.heap_begin.load(std::memory_order_relaxed);
     const auto end = reinterpret_cast<std::uintptr_t>(
         __atomic_load_n(host_ranges.heap_end.load(std::memory_order_relaxed), __ATOMIC_RELAXED));
-    const auto one = [begin, end](std::uintptr_t address) __attribute__((always_inline)) {
-        return (address >= begin && address < end) || surely_stack_or_static(address);
-    };
-    return (one(reinterpret_cast<std::uintptr_t>(pointers)) && ...);
+    return (surely_host_address(reinterpret_cast<std::uintptr_t>(pointers), begin, end) && ...);
 }
 
 }  // namespace swy::device

@@ -42,9 +42,9 @@ inline bool is_envelope(const MPI_Status& status) {
     return status._ucount == kEnvelopeBytes && envelopes;
 }
 
-// After a receive into `bytes` of plain memory that asked MPI for no status, since filling one takes Open MPI longer than
-// all that a door does: may it be an envelope? Only where the source and the tag were given. Memory in which one was
-// found is cleared of it, so none can be left of an earlier message.
+// After a receive into `bytes` of plain memory that asked MPI for no status, since filling one takes Open MPI longer
+// than all that a door does: may it be an envelope? Only where the source and the tag were given. Memory in which one
+// was found is cleared of it, so none can be left of an earlier message.
 extern std::uint64_t secret_word;  // the first of the job's secret
 bool is_truncation(int code);
 

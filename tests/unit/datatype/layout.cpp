@@ -8,11 +8,14 @@
 #include <set>
 
 #include "../../random_seed.hpp"
+#include "datatype/prefix.hpp"
 #include "random_type.hpp"
 
 namespace {
 
 using swy::datatype::Block;
+using swy::datatype::clear_first_bytes;
+using swy::datatype::first_bytes;
 using swy::datatype::Layout;
 using swy::datatype::layout_of;
 
@@ -99,6 +102,37 @@ TEST_F(RandomTypes, Layouts_are_the_type_maps_of_the_standard_and_of_MPI_Pack) {
         check_against_the_standard(*layout, type, *low, *last + 1);
         if (kPackIsReliable)
             check_against_pack(*layout, type.handle, *low, *last + 1);
+    }
+}
+
+TEST_F(RandomTypes, The_first_bytes_are_read_and_cleared_where_the_type_map_has_them) {
+    constexpr unsigned kTypes = 500;
+    for (unsigned seed = random_seed(), end = seed + kTypes; seed < end && !HasFailure(); ++seed) {
+        SCOPED_TRACE("SWY_RANDOM_SEED=" + std::to_string(seed));
+        model::Maker maker(seed);
+        const model::Type type = maker.make(maker.below(5));
+        const auto count = static_cast<std::size_t>(maker.below(4));
+        std::vector<MPI_Aint> where;
+        for (std::size_t element = 0; element < count; ++element)
+            for (const MPI_Aint at : type.where)
+                where.push_back(at + static_cast<MPI_Aint>(element) * type.extent());
+        if (where.empty())
+            continue;
+        const auto [low, last] = std::minmax_element(where.begin(), where.end());
+        std::vector<std::byte> memory(static_cast<std::size_t>(*last - *low) + 1);
+        for (std::size_t i = 0; i < memory.size(); ++i)
+            memory[i] = static_cast<std::byte>(value_at(*low + static_cast<MPI_Aint>(i)));
+        const auto some = static_cast<std::size_t>(maker.below(static_cast<int>(where.size()) + 3));
+        std::vector<std::byte> first(some, std::byte{0x77});
+        const std::size_t there = std::min(some, where.size());
+        ASSERT_EQ(first_bytes(*layout_of(type.handle), memory.data() - *low, count, first), there);
+        std::vector<std::byte> cleared = memory;
+        for (std::size_t i = 0; i < there; ++i) {
+            ASSERT_EQ(first[i], static_cast<std::byte>(value_at(where[i]))) << "byte " << i;
+            cleared[static_cast<std::size_t>(where[i] - *low)] = std::byte{0};
+        }
+        clear_first_bytes(*layout_of(type.handle), memory.data() - *low, count, some);
+        ASSERT_EQ(memory, cleared);
     }
 }
 
