@@ -52,21 +52,22 @@ def door(row):
     surely = surely_host(row)
     asks = bool(host(row) or found(row))
     opens = surely and write_matching.looks_for_envelopes(row)
-    following = "open" if opens else "asked" if asks else "routed"
+    following = "asked" if asks else "routed"
+    unseen = f"{condition(['state == gate::State::kOpen'] + write_matching.unseen(row))}\n    {handing_on(row, 'open')}\n    }}\n" if opens else ""
     closed = """    const gate::State state = gate::surely();
     if (state == gate::State::kClosed) [[likely]]""" if asks else "    if (gate::closed()) [[likely]]"
     return f"""{routed(row, real)}
 {asked(row, straight) if asks else ""}{opened(row, surely) if opens else ""}{head}
 {closed}
 {straight}
-{"" if opens else surely}{handing_on(row, following)}
+{unseen if opens else surely}{handing_on(row, following)}
 }}
 SWY_PAIR({row.name})
 """
 
 
 def opened(row, surely):
-    return function(row, "open", f"    const gate::State state = gate::surely();\n{surely}{handing_on(row, 'asked')}")
+    return function(row, "open", surely + handing_on(row, "asked"))
 
 
 def asked(row, straight):
@@ -193,7 +194,7 @@ def surely_host(row):
     for asks, knows in SURELY:
         tests = [t.replace(asks, knows) for t in tests]
     if write_matching.looks_for_envelopes(row):
-        return write_matching.past_unseen(row, ["state == gate::State::kOpen"] + tests)
+        return write_matching.past_unseen(row, tests)
     if row.op():
         tests = ["!datatype::extended()"] + [t for t in tests if not t.startswith("!datatype::averages(")]
     if sum(t.startswith("device::surely_host(") for t in tests) == 2:

@@ -84,17 +84,21 @@ def past(row, tests):
     return f"{condition(tests)}\n{real(row, 'return ')}\n    }}\n"
 
 
+def unseen(row):
+    """When it is that a receive needs no status, since what has been received can be told from the arguments."""
+    return ["status == MPI_STATUS_IGNORE", "source != MPI_ANY_SOURCE", f"{named(row, 'recvtag', 'tag')} != MPI_ANY_TAG"]
+
+
 def past_unseen(row, tests):
-    """For a receive of which the program wants no status. Nothing where what has been received could not be told from the arguments."""
+    """For such a receive."""
     tag = named(row, "recvtag", "tag")
     if not (receives(row) and sees_status(row) and named(row, "source")):
         return ""
     buffer = row.buffers[-1]
     arguments = ["MPI_STATUS_IGNORE" if a.name == "status" else a.name for a in row.arguments]
     passed = [a.name for a in row.arguments if a.name != "status"] + [f"p2p::as_envelope(own, source, {tag})", "code"]
-    known = ["status == MPI_STATUS_IGNORE", "source >= 0", f"{tag} >= 0"]
     size = f"static_cast<std::size_t>({buffer.count}) * datatype::known_size({buffer.type})"
-    return f"""{condition(tests + known)}
+    return f"""{condition(tests)}
         const std::size_t bytes = {size};
 {fill(f"        const int code = real::{real_name(row.name)}(", arguments, ");", 12)}
         if (!p2p::may_be_envelope(code, {buffer.name}, bytes)) [[likely]]

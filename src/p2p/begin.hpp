@@ -30,7 +30,7 @@ bool needs_operation(const Call& call, const Operand& operand);
 // For request::envelope_arrived: a host receive of less than the threshold has completed in MPI with what may be an
 // envelope's bytes. If so the message was too large for it, and its sender waits. MPI's class of error. Under the
 // engine's lock.
-int envelope_left(const request::HostReceive& receive, MPI_Status& status);
+int envelope_left(const request::HostReceive& receive, MPI_Status& status, bool ahead);
 
 // What the program's status says of a finished operation, and its error through the communicator's handler: MPI's code.
 int settle(const request::Operation& operation, MPI_Status* status);

@@ -44,14 +44,18 @@ std::string describe(const Receive& receive, int source, int tag, std::size_t by
 
 }  // namespace
 
-std::optional<Envelope> take_envelope(const datatype::Layout* layout, void* address, std::size_t count) {
-    constexpr std::size_t kBeforeFields = kNamingBytes + sizeof(Secret);
+std::optional<Envelope> envelope_in(const datatype::Layout* layout, const void* address, std::size_t count) {
     EnvelopeBytes bytes;
     if (layout == nullptr)
         std::memcpy(bytes.data(), address, bytes.size());
     else if (datatype::first_bytes(*layout, address, count, bytes) != bytes.size())
         return std::nullopt;
-    const std::optional<Envelope> envelope = read(bytes, secret());
+    return read(bytes, secret());
+}
+
+std::optional<Envelope> take_envelope(const datatype::Layout* layout, void* address, std::size_t count) {
+    constexpr std::size_t kBeforeFields = kNamingBytes + sizeof(Secret);
+    const std::optional<Envelope> envelope = envelope_in(layout, address, count);
     if (envelope && layout == nullptr)
         std::memset(address, 0, kBeforeFields);
     else if (envelope)

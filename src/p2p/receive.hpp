@@ -91,8 +91,9 @@ class Receive final : public request::Operation {
     Ledger ledger_;
 };
 
-// The envelope at the beginning of a receive buffer in host memory, in the packed order, if there is one. It does not
-// stay there: a shorter message that comes into the same memory would be taken for it.
+// The envelope at the beginning of a receive buffer in host memory, in the packed order, if there is one; and out of
+// it, for a shorter message that comes into the same memory would be taken for it.
+std::optional<Envelope> envelope_in(const datatype::Layout* layout, const void* address, std::size_t count);
 std::optional<Envelope> take_envelope(const datatype::Layout* layout, void* address, std::size_t count);
 
 // A receive of less than an envelope's message has met one. `source` is the sender's rank in `comm`.

@@ -263,7 +263,7 @@ int received_on_host(const Call& call, int code, MPI_Status& status) {
         request::HostReceive receive{
             operand.address, static_cast<std::size_t>(operand.count), capacity, layout, call.owner.comm, call.id};
         const request::Hold hold;
-        envelope_left(receive, status);
+        envelope_left(receive, status, false);
         return code;  // MPI has raised its error
     }
     const auto envelope = take_envelope(layout.get(), operand.address, static_cast<std::size_t>(operand.count));
@@ -279,7 +279,7 @@ int received_on_host(const Call& call, int code, MPI_Status& status) {
     return settle(*receive, &status);
 }
 
-int envelope_left(const request::HostReceive& receive, MPI_Status& status) {
+int envelope_left(const request::HostReceive& receive, MPI_Status& status, bool ahead) {
     if (receive.bytes < kEnvelopeBytes) {
         std::vector<std::byte> begin(receive.bytes);
         if (receive.layout != nullptr)
@@ -290,7 +290,8 @@ int envelope_left(const request::HostReceive& receive, MPI_Status& status) {
             release_sender(*state, status.MPI_SOURCE, status.MPI_TAG, begin);
         return MPI_ERR_TRUNCATE;
     }
-    const auto envelope = take_envelope(receive.layout.get(), receive.address, receive.count);
+    const auto envelope = ahead ? envelope_in(receive.layout.get(), receive.address, receive.count)
+                                : take_envelope(receive.layout.get(), receive.address, receive.count);
     if (!envelope)
         return MPI_SUCCESS;
     const Control nothing{.word = Word::kClear, .how = How::kNothing, .id = envelope->id, .bytes = envelope->bytes};

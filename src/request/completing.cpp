@@ -59,7 +59,7 @@ Failure settle(const Known& known, MPI_Request request, int real_class, MPI_Stat
     Failure failure;
     if ((real_class == MPI_SUCCESS || real_class == MPI_ERR_TRUNCATE) && may_hold_envelope(status)) {
         const Hold hold;
-        const int mpi_class = envelope_arrived(known.receive, status);
+        const int mpi_class = envelope_arrived(known.receive, status, false);
         if (real_class == MPI_SUCCESS && mpi_class != MPI_SUCCESS)
             failure = {mpi_class,
                        fmt::format("{}: the message from rank {} with tag {} is longer than the receive's buffer of {} "

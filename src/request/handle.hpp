@@ -38,8 +38,9 @@ struct HostReceive {
 void watch(MPI_Request request, HostReceive receive, bool persistent);
 
 // What happens when a watched receive has completed with as many bytes as an envelope has: settles it when it is one,
-// and rewrites the status; MPI's class of error. Called under the engine's lock. Set by p2p.
-using Arrived = int (*)(const HostReceive& receive, MPI_Status& status);
+// and rewrites the status; MPI's class of error. `ahead`: the program has yet to complete it, and it is asked again
+// then. Called under the engine's lock. Set by p2p.
+using Arrived = int (*)(const HostReceive& receive, MPI_Status& status, bool ahead);
 extern Arrived envelope_arrived;
 
 // A service of the engine, for processes in which one thread calls MPI: an envelope that has arrived in a watched

@@ -23,7 +23,7 @@ class Abandoned final : public Operation {
         if (real::Request_get_status(request_, &flag, &status) == MPI_SUCCESS && flag == 0)
             return false;
         if (flag != 0 && may_hold_envelope(status))
-            envelope_arrived(receive_, status);
+            envelope_arrived(receive_, status, false);
         real::Request_free(&request_);
         finish({});
         return true;
@@ -45,7 +45,7 @@ void answer(Record& record) {
         return;
     record.answered = true;
     if (may_hold_envelope(status))
-        envelope_arrived(record.receive, status);
+        envelope_arrived(record.receive, status, true);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ tests_mpi_p2p_large_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_p2p_truncation_SOURCES = tests/mpi/p2p/truncation.cpp tests/mpi/gpu.hpp
 tests_mpi_p2p_truncation_LDADD = $(MPI_TEST_LIBS)
 
-tests_mpi_p2p_unseen_SOURCES = tests/mpi/p2p/unseen.cpp tests/mpi/p2p/buffer.cpp tests/mpi/p2p/buffer.hpp tests/mpi/gpu.hpp
+tests_mpi_p2p_unseen_SOURCES = tests/mpi/p2p/unseen.cpp tests/mpi/gpu.hpp
 tests_mpi_p2p_unseen_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_p2p_waits_SOURCES = tests/mpi/p2p/waits.cpp tests/mpi/gpu.hpp
 tests_mpi_p2p_waits_LDADD = $(MPI_TEST_LIBS)
