@@ -67,6 +67,14 @@ Result Home::launch(Kernel kernel, std::uint64_t threads, void* parameter, Strea
                             1, 1, 0, stream, &parameter, nullptr);
 }
 
+namespace {
+
+std::string_view name_of(Kernel kernel) {
+    return kernel < Kernel::kUnpack1 ? "pack" : kernel <= Kernel::kUnpack16 ? "unpack" : "reduce";
+}
+
+}  // namespace
+
 bool Lane::has_kernels() const {
     return home_ != nullptr && home_->has_kernels();
 }
@@ -76,7 +84,7 @@ Result Lane::launch(Kernel kernel, std::uint64_t threads, void* parameter) {
     const Result result =
         home_ != nullptr ? home_->launch(kernel, threads, parameter, stream_) : CUDA_ERROR_NOT_INITIALIZED;
     if (report::trace::on && result == CUDA_SUCCESS)
-        traced_.launched(kernel < Kernel::kUnpack1 ? "pack" : "unpack", 0, started.time);
+        traced_.launched(name_of(kernel), 0, started.time);
     return result;
 }
 

@@ -4,7 +4,12 @@
 Usage: host_path.py BUILD-FOLDER [ROUNDS]. Prints a row for each call; "noise" is the same ratio of MPI's own function to
 itself. Asserts nothing, since time on a shared machine is noise. The GPUs are virtual ones: of the rows with GPUs, those
 "in use" hold the time of the virtual driver's pointer query, which says nothing of a real driver's.
+
+Where each rank has a core, Open MPI does not yield it, as is its default; where they share cores, it does. Two ranks may also meet on two
+hardware threads of one core, which halves or quarters the time of a small message, and so makes more of the same few nanoseconds: look at
+the time without.
 """
+import os
 import statistics
 import subprocess
 import sys
@@ -17,11 +22,12 @@ JOBS = {
     "GPUs in use": ["--gpus", "4", "-x", "HOST_CALLS_USE_GPU=1"],
 }
 CALLS = [("pingpong", 2, 8), ("pingpong", 2, 1 << 20), ("allreduce", 2, 8), ("allreduce", 2, 1 << 16), ("allreduce", 2, 1 << 20),
-         ("split", 2, 0), ("dup", 2, 0)]
+         ("split", 2, 0), ("dup", 2, 0), ("pingpong", 4, 8), ("allreduce", 4, 8), ("allreduce", 4, 1 << 16), ("allreduce", 4, 1 << 20)]
+CORES = len(os.sched_getaffinity(0))
 
 
 def once(job, ranks, call, size):
-    command = [f"{build}/tests/launch", "-n", str(ranks), *JOBS[job], "--timeout", "120", "--"]
+    command = [f"{build}/tests/launch", "-n", str(ranks), *JOBS[job], "--timeout", "120", "-x", f"OMPI_MCA_mpi_yield_when_idle={int(ranks > CORES)}", "--"]
     command += [f"{build}/tests/bench/host_calls", "compare", call, str(size)]
     ratio, noise, own = map(float, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     return ratio, noise, own
