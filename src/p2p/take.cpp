@@ -20,6 +20,7 @@
 #include "real.hpp"
 #include "request/engine.hpp"
 #include "request/handle.hpp"
+#include "route/depth.hpp"
 
 namespace swy::p2p {
 namespace {
@@ -73,6 +74,8 @@ const Row& row_of(CallId id) {
 int host(const Call& call, Real real) {
     const Operand* operand = call.operands.empty() ? nullptr : &call.operands.back();
     const Ledger ledger;
+    // MPI calls none of its functions inside of these; the program's error handler may.
+    const route::Outside as_from_program;
     const int rc = real(call);
     if (operand != nullptr && operand->count > 0)
         ledger.close_call(call.id, static_cast<std::size_t>(operand->count) * datatype::size_of(operand->type));
@@ -202,6 +205,7 @@ int small_host_receive(const Row& row, const Call& call, Real real) {
         const Matching& m = *call.matching;
         MPI_Status* seen = m.status == MPI_STATUS_IGNORE ? &own : m.status;
         const Ledger ledger;
+        const route::Outside as_from_program;
         const int rc = real::Recv(operand.address, static_cast<int>(operand.count), operand.type, m.source,
                                   m.receive_tag, call.owner.comm, seen);
         if (rc == MPI_SUCCESS)

@@ -17,8 +17,8 @@ class Inside {
     Inside& operator=(const Inside&) = delete;
 };
 
-// While an error of Switchyard's own goes through the program's handler: nothing of MPI is under way in this thread
-// then, and the handler's calls are as any others, which other ranks may make elsewhere.
+// While an error goes through the program's handler, Switchyard's own or MPI's of a call inside of which MPI calls none
+// of its functions: the handler's calls are as any others, which other ranks may make elsewhere.
 class Outside {
   public:
     Outside() : before_(depth) { depth = 0; }

@@ -1,7 +1,7 @@
 // Error handlers of the program's that call MPI on another communicator, with host and with device memory, small and
 // large: they get what arithmetic gives, also where other ranks make the same calls outside of any handler. The errors
-// are a message that is longer than the device buffer of one rank's receive, which Switchyard raises, and a root that
-// no communicator has, which MPI raises on all.
+// are a message that is longer than the device buffer of one rank's receive, which Switchyard raises, a root that no
+// communicator has, which MPI raises on all, and a message of one rank's from host memory to a rank that there is not.
 // launch: -n 2 --gpus 2
 // launch: -n 3 --gpus 3 -x SWITCHYARD_NCCL=0
 // test-timeout: 60
@@ -53,6 +53,27 @@ void handle(MPI_Comm*, int*, ...) {  // NOLINT: MPI's type
     communicate();
 }
 
+// By rank 0 alone; how many errors.
+int send_to_nobody(MPI_Comm comm) {
+    MPI_Datatype pairs = MPI_DATATYPE_NULL;
+    MPI_Type_vector(20000, 1, 2, MPI_DOUBLE, &pairs);
+    MPI_Type_commit(&pairs);
+    int errors = 0;
+    for (const int count : {1, 40000}) {
+        std::vector<double> memory(40000);
+        if (rank != 0) {
+            communicate();
+            communicate();
+            continue;
+        }
+        MPI_Send(memory.data(), count, MPI_DOUBLE, size, 0, comm);
+        MPI_Send(memory.data(), 1, pairs, size, 0, comm);
+        errors += 2;
+    }
+    MPI_Type_free(&pairs);
+    return errors;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -80,7 +101,8 @@ int main(int argc, char** argv) {
             MPI_Bcast(&nothing, 1, MPI_INT, size, comm);
         }
     }
-    const int wanted = rank == 0 ? 2 * kRounds : kRounds;
+    const int alone = send_to_nobody(comm);
+    const int wanted = (rank == 0 ? 2 * kRounds : kRounds) + alone;
     if (handled != wanted) {
         std::fprintf(stderr, "FAILED on rank %d: %d errors handled, not %d\n", rank, handled, wanted);
         ++failures;
