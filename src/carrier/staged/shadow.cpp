@@ -136,9 +136,10 @@ Shadow::~Shadow() {
         real::Type_free(&type);
 }
 
-std::string Shadow::prepare(bool seldom) {
+std::string Shadow::prepare(bool seldom, Form form) {
     const std::size_t used = seldom ? 0 : survey_.bytes;
-    return data_.substitutable && better_packed() && make_types() ? prepare_packed(used) : prepare_span(used);
+    return form == Form::kBetter && data_.substitutable && better_packed() && make_types() ? prepare_packed(used)
+                                                                                           : prepare_span(used);
 }
 
 // As the program has it where that is not much more than the data; packed where gaps prevail, or a kernel packs.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -47,8 +48,10 @@ class Shadow {
     Shadow& operator=(Shadow&&) = delete;
     ~Shadow();
 
+    // As the program has it, or packed as bytes, where that is better.
+    enum class Form : std::uint8_t { kAsItIs, kBetter };
     // Makes the memory, of which `seldom` anything will be touched. "" or why there is none.
-    std::string prepare(bool seldom);
+    std::string prepare(bool seldom, Form form);
 
     // The operand for the real call.
     Operand substitute() const;
