@@ -51,6 +51,13 @@ extern "C" SWY_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required,
 }
 SWY_PAIR(MPI_Init_thread)
 
+extern "C" SWY_EXPORT int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
+    if (errhandler != MPI_ERRORS_ARE_FATAL)
+        p2p::errors_return.store(true, std::memory_order_relaxed);
+    return real::Comm_set_errhandler(comm, errhandler);
+}
+SWY_PAIR(MPI_Comm_set_errhandler)
+
 extern "C" SWY_EXPORT int MPI_Finalize(void) {
     if (!takes_part)
         return real::Finalize();

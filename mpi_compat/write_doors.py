@@ -39,9 +39,9 @@ using namespace swy;
 
 
 def door(row):
-    """Up to four functions, for what each needs on the stack would be paid for by the one before: the door itself, which also passes what
-    is surely host memory; one that does so where something is left to do afterwards; the one that asks the driver; and the one that
-    describes the call to the router."""
+    """Up to five functions, for what each needs on the stack would be paid for by the one before: the door itself, which also passes what is
+    surely host memory, or has the next do so for receives; one that does so where something is left to do afterwards; the one that asks
+    the driver; and the one that describes the call to the router."""
     real = f"real::{real_name(row.name)}("
     head = fill(f'extern "C" SWY_EXPORT {row.result} {row.name}(', [a.declaration() for a in row.arguments], ") {", 4)
     straight = fill(f"        return {real}", [a.name for a in row.arguments], ");", 12)
@@ -52,22 +52,24 @@ def door(row):
     surely = surely_host(row)
     asks = bool(host(row) or found(row))
     opens = surely and write_matching.looks_for_envelopes(row)
-    following = "asked" if asks else "routed"
-    unseen = f"{condition(['state == gate::State::kOpen'] + write_matching.unseen(row))}\n    {handing_on(row, 'open')}\n    }}\n" if opens else ""
+    following = "open" if opens else "asked" if asks else "routed"
     closed = """    const gate::State state = gate::surely();
     if (state == gate::State::kClosed) [[likely]]""" if asks else "    if (gate::closed()) [[likely]]"
     return f"""{routed(row, real)}
 {asked(row, straight) if asks else ""}{opened(row, surely) if opens else ""}{head}
 {closed}
 {straight}
-{unseen if opens else surely}{handing_on(row, following)}
+{"" if opens else surely}{handing_on(row, following)}
 }}
 SWY_PAIR({row.name})
 """
 
 
 def opened(row, surely):
-    return function(row, "open", surely + handing_on(row, "asked"))
+    small = write_matching.past_small(row, surely_tests(row))
+    unseen = f"{condition(['state == gate::State::kOpen'] + write_matching.unseen(row))}\n    {handing_on(row, 'unseen')}\n    }}\n"
+    return function(row, "unseen", surely + handing_on(row, "asked")) + function(
+        row, "open", f"    const gate::State state = gate::surely();\n{small}{unseen}{handing_on(row, 'asked')}")
 
 
 def asked(row, straight):
@@ -188,11 +190,9 @@ SURELY = (("route::on_host(", "device::surely_host("), ("route::plain(", "dataty
 def surely_host(row):
     """The way past the router for what is known to be host memory without a call of any function. None for collectives whose size depends on
     the number of ranks."""
-    tests = host(row)
+    tests = surely_tests(row)
     if not tests or calls_mpi_inside(row) or any(t.startswith("route::small_on_all(") for t in tests):
         return ""
-    for asks, knows in SURELY:
-        tests = [t.replace(asks, knows) for t in tests]
     if write_matching.looks_for_envelopes(row):
         return write_matching.past_unseen(row, tests)
     if row.op():
@@ -201,6 +201,13 @@ def surely_host(row):
         both = ", ".join(b.name for b in row.buffers)
         tests = [t for t in tests if not t.startswith("device::surely_host(")] + [f"device::surely_host({both})"]
     return past(row, ["state == gate::State::kOpen"] + tests, combined=False)
+
+
+def surely_tests(row):
+    tests = host(row)
+    for asks, knows in SURELY:
+        tests = [t.replace(asks, knows) for t in tests]
+    return tests
 
 
 def past(row, tests, combined):

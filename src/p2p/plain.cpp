@@ -8,6 +8,7 @@ namespace swy::p2p {
 
 bool envelopes = false;
 constinit std::atomic<int> kept{0};
+constinit std::atomic<bool> errors_return{false};
 std::uint64_t secret_word = 0;
 std::size_t limit = std::numeric_limits<std::size_t>::max();
 

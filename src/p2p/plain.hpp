@@ -31,6 +31,17 @@ inline bool none_kept() {
     return kept.load(std::memory_order_relaxed) == 0;
 }
 
+// May a receive that fails return? Not before the program has given a communicator another error handler than the one
+// that ends the job. Then one that is too small for an envelope has received none, if it returns.
+extern std::atomic<bool> errors_return;
+
+inline bool has_no_envelope(MPI_Count count, MPI_Datatype type) {
+    const std::size_t size = datatype::known_size(type);
+    std::size_t bytes = 0;
+    return size != 0 && !__builtin_mul_overflow(static_cast<std::size_t>(count), size, &bytes) &&
+           bytes < kEnvelopeBytes && !errors_return.load(std::memory_order_relaxed);
+}
+
 // The status that the real call fills: the program's, or ours where it wants none. What it held is no length.
 inline MPI_Status* to_see(MPI_Status* wanted, MPI_Status& own) {
     MPI_Status* const seen = wanted != MPI_STATUS_IGNORE ? wanted : &own;

@@ -22,6 +22,7 @@
 #include "error/error.hpp"
 #include "p2p/exchange.hpp"
 #include "p2p/landing.hpp"
+#include "p2p/plain.hpp"
 #include "real.hpp"
 #include "report/report.hpp"
 #include "report/trace_file.hpp"
@@ -132,6 +133,19 @@ void end_world() {
         end();
 }
 
+// A launcher, or who spawned this job, may have given it another error handler than MPI's default (MPI 4.0
+// section 11.2.1).
+void look_at_error_handlers() {
+    for (MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+        MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+        const bool fatal = real::Comm_get_errhandler(comm, &handler) == MPI_SUCCESS && handler == MPI_ERRORS_ARE_FATAL;
+        if (!fatal)
+            p2p::errors_return.store(true, std::memory_order_relaxed);
+        if (handler != MPI_ERRHANDLER_NULL)
+            real::Errhandler_free(&handler);
+    }
+}
+
 // What the ranks tell each other besides the program's messages, and point-to-point, which needs it.
 int start_messages() {
     const int rc = comm::start_control();
@@ -187,6 +201,7 @@ int after_init() {
             return rc;
     if (gpus)
         device::find_host_ranges();  // whether this process comes to load a driver or not
+    look_at_error_handlers();
     job_agrees = gpus;
     gate::watch();
     report::enabled = wants_report(values) || values.trace;
@@ -224,6 +239,8 @@ void before_finalize() {
 std::string after_session_init() {
     const Inside guard;
     const std::scoped_lock lock(users.mutex);
+    p2p::errors_return.store(true,
+                             std::memory_order_relaxed);  // sessions' communicators are made with handlers of theirs
     if (!users.world && users.sessions == 0) {
         settings::Values values;
         if (std::string problems = settings::read(values); !problems.empty())
