@@ -138,17 +138,22 @@ Shadow::~Shadow() {
 
 std::string Shadow::prepare(bool seldom, Form form) {
     const std::size_t used = seldom ? 0 : survey_.bytes;
-    return form == Form::kBetter && data_.substitutable && better_packed() && make_types() ? prepare_packed(used)
-                                                                                           : prepare_span(used);
+    return form == Form::kBetter && better_packed() && make_types() ? prepare_packed(used) : prepare_span(used);
 }
 
 // As the program has it where that is not much more than the data; packed where gaps prevail, or a kernel packs.
 bool Shadow::better_packed() const {
+    if (!data_.substitutable)
+        return false;
     if (survey_.high - survey_.low > 2 * survey_.bytes)
         return true;
     const auto suits = [](const Segment& segment) { return datatype::suits_kernel(*segment.layout, segment.count); };
     return device::kernels_built() && (std::any_of(data_.reads.begin(), data_.reads.end(), suits) ||
                                        std::any_of(data_.writes.begin(), data_.writes.end(), suits));
+}
+
+std::size_t Shadow::element() const {
+    return datatype::size_of(operand_.type);
 }
 
 // The types, and the displacements where there are some, of the packed form. False where an int cannot hold one.

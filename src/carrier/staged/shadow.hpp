@@ -53,6 +53,9 @@ class Shadow {
     // Makes the memory, of which `seldom` anything will be touched. "" or why there is none.
     std::string prepare(bool seldom, Form form);
 
+    bool better_packed() const;
+    std::size_t element() const;  // bytes of data in one of the operand's type
+
     // The operand for the real call.
     Operand substitute() const;
 
@@ -66,7 +69,6 @@ class Shadow {
 
   private:
     device::Result copy(Places& places, Copies& copies, Direction direction, const std::vector<Segment>& all) const;
-    bool better_packed() const;
     bool make_types();
     std::string prepare_packed(std::size_t used);
     std::string prepare_span(std::size_t used);

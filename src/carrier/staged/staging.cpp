@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "carrier/staged/operands.hpp"
@@ -14,9 +15,9 @@ constexpr std::size_t kMostOperands = 8;
 alignas(64) std::byte nowhere[kMostOperands][64];
 
 // Open MPI 5.0's hierarchical collectives (coll/han, which it takes between hosts) read a rank's own block by the wrong
-// one of its two types in MPI_Gather and MPI_Allgather (seen in 5.0.11, in a host program alone): neither buffer gets a
-// type there that is not the program's.
-bool keeps_types(CallId id) {
+// one of its two types in MPI_Gather and MPI_Allgather (seen in 5.0.11, in a host program alone): there both buffers
+// are packed, into types that are the same bytes, or neither.
+bool mixes_types(CallId id) {
     return OMPI_MAJOR_VERSION >= 5 && (id == CallId::kGather || id == CallId::kAllgather);
 }
 
@@ -31,6 +32,8 @@ Staging::~Staging() {
 
 Failure Staging::prepare(const Call& call) {
     operands_.assign(call.operands.begin(), call.operands.end());
+    std::vector<std::size_t> replaced;  // the operand of each shadow
+    std::size_t with_data = 0;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
         const Operand& operand = call.operands[i];
         if (operand.address == MPI_IN_PLACE)
@@ -46,18 +49,29 @@ Failure Staging::prepare(const Call& call) {
             operands_[i].address = nowhere[i % kMostOperands];
             continue;
         }
+        ++with_data;
         const Survey seen = survey(operand, data, places_);
         if (!seen.device)
             continue;
-        Shadow shadow(operand, std::move(data), seen);
-        const auto form = keeps_types(call.id) ? Shadow::Form::kAsItIs : Shadow::Form::kBetter;
-        if (const std::string why = shadow.prepare(use_ == Use::kSeldom, form); !why.empty())
+        replaced.push_back(i);
+        shadows_.emplace_back(operand, std::move(data), seen);
+    }
+    const bool as_it_is = mixes_types(call.id) && !packed_alike(with_data);
+    const auto form = as_it_is ? Shadow::Form::kAsItIs : Shadow::Form::kBetter;
+    for (std::size_t s = 0; s < shadows_.size(); ++s) {
+        if (const std::string why = shadows_[s].prepare(use_ == Use::kSeldom, form); !why.empty())
             return {MPI_ERR_NO_MEM,
                     fmt::format("{}: a buffer on the device cannot be copied to the host: {}", name(call_), why)};
-        operands_[i] = shadow.substitute();
-        shadows_.push_back(std::move(shadow));
+        operands_[replaced[s]] = shadows_[s].substitute();
     }
     return {};
+}
+
+// Whether all `operands` have a shadow that is better packed, in elements of one size.
+bool Staging::packed_alike(std::size_t operands) const {
+    return shadows_.size() == operands && std::all_of(shadows_.begin(), shadows_.end(), [this](const Shadow& shadow) {
+               return shadow.better_packed() && shadow.element() == shadows_.front().element();
+           });
 }
 
 device::Result Staging::queue(Direction direction, bool all) {

@@ -54,6 +54,7 @@ class Staging {
     std::size_t bytes() const { return copies_ ? copies_->bytes() : 0; }  // copied in this call
 
   private:
+    bool packed_alike(std::size_t operands) const;
     device::Result queue(Direction direction, bool all);
     device::Result queue_in(Back back);
     Failure failed(Direction direction, device::Result result) const;
