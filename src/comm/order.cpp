@@ -151,19 +151,6 @@ void Order::give_up(const Launch& launch) {
         given_up_.push_back(launch);
 }
 
-// What MPI has under way between two processes keeps a communicator alive, unlike a collective. This receive is of a
-// message that nobody sends: from this process, with the greatest tag.
-void Order::leave_agreement(MPI_Comm comm) {
-    --agreements;
-    int rank = 0, found = 0;
-    int* greatest = nullptr;
-    MPI_Request never = MPI_REQUEST_NULL;
-    real::Comm_rank(comm, &rank);
-    real::Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&greatest), &found);
-    if (found)
-        real::Irecv(nullptr, 0, MPI_BYTE, rank, *greatest, comm, &never);
-}
-
 void Order::await_agreements() const {
     const auto none = [this] {
         const request::Hold hold;

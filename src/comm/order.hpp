@@ -74,9 +74,6 @@ class Order {
     int agreements = 0;
     void await_agreements() const;  // with MPI's progress; not under the lock
 
-    // One of them is given up, and MPI still works on it: `comm`, the communicator itself, lives on when it is freed.
-    void leave_agreement(MPI_Comm comm);
-
     State* owner() const { return owner_; }  // null once the communicator has been freed
     void owner_is_gone() { owner_ = nullptr; }
 

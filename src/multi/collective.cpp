@@ -27,12 +27,13 @@
 #include "multi/host_work.hpp"
 #include "multi/setup.hpp"
 #include "multi/tests.hpp"
-#include "p2p/ledger.hpp"
 #include "real.hpp"
 #include "request/engine.hpp"
 #include "request/handle.hpp"
 #include "request/wait.hpp"
 #include "route/agreement.hpp"
+#include "route/asking.hpp"
+#include "route/collective.hpp"
 #include "route/under_way.hpp"
 #include "settings/settings.hpp"
 
@@ -41,18 +42,22 @@ namespace {
 
 namespace nccl = carrier::nccl;
 
-class Collective final : public request::Operation {
+struct Facts : route::Asked {  // of all ranks
+    explicit Facts(std::size_t ranks) : all(ranks) {}
+    Fact mine;
+    std::vector<Fact> all;
+};
+
+class Collective final : public route::Collective {
   public:
     Collective(const ListCall& call, comm::State& state)
-        : Operation(call.id, Owner(call.comm)),
+        : route::Collective(call.id, Owner(call.comm), state.rank, state.size),
           kept_(call),
           blocking_(call.request == nullptr),
           state_of_(state),
-          rank_(state.rank),
           comm_(comm::Places::of(state)),
           under_way_(std::in_place, blocking_ ? route::UnderWay::Kind::kBlocking : route::UnderWay::Kind::kBegun),
-          facts_(std::make_unique<std::vector<Fact>>(static_cast<std::size_t>(state.size))),
-          deadline_(std::in_place, settings::values().timeout) {}
+          facts_(std::make_shared<Facts>(static_cast<std::size_t>(state.size))) {}
     ~Collective() override {
         if (done())
             return;
@@ -76,25 +81,17 @@ class Collective final : public request::Operation {
             mine_.attempt_tag = comm::Exchange::draw_tag();
         }
         describe(before);
-        int rc = MPI_SUCCESS;
-        rc = real::Iallgather(&mine_, sizeof mine_, MPI_BYTE, facts_->data(), sizeof mine_, MPI_BYTE, state.handle,
-                              &request_);
+        facts_->mine = mine_;
+        const int rc = real::Iallgather(&facts_->mine, sizeof mine_, MPI_BYTE, facts_->all.data(), sizeof mine_,
+                                        MPI_BYTE, state.handle, &facts_->request);
         if (rc != MPI_SUCCESS)
             return rc;
         const request::Hold hold;
         comm_->enter(this);
         ++comm_->exchanges;
+        asking_.emplace(state, facts_, 0, blocking_ ? settings::values().timeout : 0);
         state_ = State::kAsking;
         return rc;
-    }
-
-    bool step() override {
-        try {
-            return advance();
-        } catch (const std::bad_alloc&) {
-            fail_here(MPI_ERR_NO_MEM, "no host memory left");
-            return true;
-        }
     }
 
   private:
@@ -144,7 +141,7 @@ class Collective final : public request::Operation {
         return flight_->ready();
     }
 
-    bool advance() {
+    bool advance() override {
         switch (state_) {
             case State::kNew:
                 return false;
@@ -169,12 +166,16 @@ class Collective final : public request::Operation {
     }
 
     bool exchanged() {
-        if (request_ != MPI_REQUEST_NULL) {
-            int flag = 0;
-            if (!request::may_ask() || (real::Test(&request_, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag == 0))
-                return blocking_ && deadline_->passed() && give_up_exchange();
-            request_ = MPI_REQUEST_NULL;
+        if (asking_.has_value()) {
+            const std::optional<std::string> failure = asking_->step();
+            if (!failure.has_value())
+                return false;
             --comm_->exchanges;
+            asking_.reset();
+            if (!failure->empty()) {
+                fail_here(MPI_ERR_OTHER, *failure);
+                return true;
+            }
         }
         if (!comm_->first(this))
             return false;
@@ -182,18 +183,11 @@ class Collective final : public request::Operation {
         return true;
     }
 
-    bool give_up_exchange() {
-        --comm_->exchanges;
-        fail_here(MPI_ERR_OTHER, "SWITCHYARD_TIMEOUT has passed before all ranks of the communicator entered the call");
-        static_cast<void>(facts_.release());  // NOLINT(bugprone-unused-return-value): MPI may yet write there
-        return true;
-    }
-
     void decide() {
-        const Verdict verdict = read(*facts_, kept_);
+        const Verdict verdict = read(facts_->all, kept_);
         comm_->counts = verdict.counts;
         places_.emplace(verdict.counts);
-        channel_.emplace(order_, state_of_, tags(*facts_, &Fact::tag));
+        channel_.emplace(order_, state_of_, tags(facts_->all, &Fact::tag));
         any_device_ = verdict.any_device;
         in_turn_ = verdict.in_flight;
         if (verdict.mpi_class != MPI_SUCCESS)
@@ -206,7 +200,7 @@ class Collective final : public request::Operation {
             return;
         }
         if (verdict.attempts_ended == comm_->begun)
-            setup_.emplace(kept_, *places_, state_of_, comm_, *facts_);
+            setup_.emplace(kept_, *places_, state_of_, comm_, facts_->all);
         take(Reason::kNotReady);
     }
 
@@ -216,7 +210,7 @@ class Collective final : public request::Operation {
         if (!setup_) {
             if (comm_->ended != comm_->begun)
                 return false;
-            setup_.emplace(kept_, *places_, state_of_, comm_, *facts_);
+            setup_.emplace(kept_, *places_, state_of_, comm_, facts_->all);
             return true;
         }
         const comm::Attempt& attempt = setup_->attempt();
@@ -359,20 +353,16 @@ class Collective final : public request::Operation {
         outcome_.text = failure.text;
     }
 
-    void fail_here(int mpi_class, const std::string& why) {
+    void failing(const std::string& why) override {
         if (flight_ != nullptr && (state_ == State::kWaiting || state_ == State::kFlying))
             flight_->local().fail(why);
         if (state_ == State::kWaiting)
             channel_->give_up(word(), comm_->first(this));
-        outcome_.mpi_class = mpi_class;
-        outcome_.text =
-            fmt::format("{} on rank {} of a communicator of {} ranks: {}", name(call()), rank_, facts_->size(), why);
-        end_failed();
     }
 
     void end_failed() { end(std::move(outcome_)); }
 
-    void end(request::Outcome outcome) {
+    void end(request::Outcome outcome) override {
         if (outcome.mpi_class == MPI_SUCCESS)
             tell();
         if (state_ == State::kCalling && host_ != nullptr)
@@ -385,6 +375,8 @@ class Collective final : public request::Operation {
         finish(std::move(outcome));
     }
 
+    const comm::State* comm_state() const override { return &state_of_; }
+
     void tell() {
         const std::size_t bytes = kept_.block_bytes() * static_cast<std::size_t>(kept_.buffers());
         if (blocking_)
@@ -396,13 +388,12 @@ class Collective final : public request::Operation {
     const Kept kept_;
     const bool blocking_;
     comm::State& state_of_;
-    const int rank_;
     const std::shared_ptr<comm::Places> comm_;
     std::shared_ptr<comm::Order> order_;  // null where messages stand for it
     std::optional<route::UnderWay> under_way_;
     Fact mine_;
-    std::unique_ptr<std::vector<Fact>> facts_;  // MPI writes here
-    MPI_Request request_ = MPI_REQUEST_NULL;
+    const std::shared_ptr<Facts> facts_;
+    std::optional<route::Asking> asking_;
     std::optional<PlaceCounts> places_;
     bool any_device_ = false, in_turn_ = false;
     std::unique_ptr<nccl::MembersFlight> flight_;
@@ -412,7 +403,6 @@ class Collective final : public request::Operation {
     request::Outcome outcome_;
     comm::Turn turn_;
     std::optional<request::Deadline> deadline_;
-    p2p::Ledger ledger_;
     State state_ = State::kNew;
 };
 

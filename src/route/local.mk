@@ -1,12 +1,18 @@
 # Which carrier takes a call; what happens at MPI_Init and MPI_Finalize.
 libswy_la_SOURCES += \
+    src/route/agreed.cpp \
+    src/route/agreed.hpp \
     src/route/agreement.cpp \
     src/route/agreement.hpp \
+    src/route/asking.cpp \
+    src/route/asking.hpp \
     src/route/begun.cpp \
     src/route/begun.hpp \
     src/route/call.hpp \
     src/route/child.cpp \
     src/route/child.hpp \
+    src/route/collective.cpp \
+    src/route/collective.hpp \
     src/route/depth.hpp \
     src/route/gate.cpp \
     src/route/gate.hpp \

@@ -3,28 +3,21 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <new>
-#include <optional>
-#include <string>
 #include <utility>
 
-#include "carrier/nccl/flight.hpp"
 #include "carrier/staged/staged.hpp"
 #include "comm/order.hpp"
 #include "error/error.hpp"
 #include "p2p/lanes.hpp"
-#include "p2p/ledger.hpp"
 #include "real.hpp"
 #include "request/engine.hpp"
 #include "request/handle.hpp"
+#include "route/agreed.hpp"
 #include "route/depth.hpp"
-#include "route/in_turn.hpp"
 #include "route/kept_call.hpp"
 
 namespace swy::route {
 namespace {
-
-namespace nccl = carrier::nccl;
 
 // What the starts of one request have in common, from its making to its freeing.
 //
@@ -36,8 +29,8 @@ struct Kept {
     ~Kept() {
         int down = 0;
         real::Finalized(&down);
-        if (!down && agreement != MPI_REQUEST_NULL)
-            real::Request_free(&agreement);
+        if (!down && ballots->request != MPI_REQUEST_NULL)
+            real::Request_free(&ballots->request);
     }
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
@@ -50,174 +43,55 @@ struct Kept {
     const std::size_t bytes;
     const int rank, size;
     std::shared_ptr<carrier::staged::Standing> standing;
-    MPI_Request agreement = MPI_REQUEST_NULL;
-    Ballot mine{}, all{};
+    const std::shared_ptr<Ballots> ballots = std::make_shared<Ballots>();
     std::uint64_t starts = 0;
 };
 
 // From a start to its end. Under the engine's lock but for its making.
-class Started final : public request::Operation {
+class Started final : public Agreed {
   public:
-    explicit Started(std::shared_ptr<Kept> of)
-        : Operation(of->call().id, of->call().owner), kept_(std::move(of)), launch_{kept_->print.sequence, 0} {}
-    ~Started() override {
-        if (done())
-            return;
-        const request::Hold hold;  // its making has failed
-        announced_.reset();
-    }
+    explicit Started(const std::shared_ptr<Kept>& of)
+        : Agreed(of->call(), of->rank, of->size, of->order, Place::kAnywhere, {of, &of->kept}, of->bytes), of_(of) {}
 
     // All that may fail here alone, before others are told. Not under the lock.
     void prepare(comm::State& comm) {
-        const Call& call = kept_->call();
-        under_way_.emplace(UnderWay::Kind::kBegun);
-        {
-            const request::Hold hold;
-            announced_.emplace(comm);
-        }
-        std::optional<nccl::Work> work;
-        Vote vote = vote_of(call, comm, on_device(call), *under_way_, work);
-        if (vote.obstacle == Reason::kNone && (vote.setup != comm::Setup::kNone || comm.nccl == nullptr))
-            vote.obstacle = comm.obstacle != Reason::kNone ? comm.obstacle : Reason::kNotReady;
-        std::uint64_t communicator = 0;
-        if (!vote.host && vote.obstacle == Reason::kNone) {
-            flight_ = std::make_unique<nccl::Flight>(std::move(*work), comm.nccl);
-            communicator = comm.nccl->id();
-            if (!flight_->ready())
-                vote.obstacle = Reason::kNoMemory;
-        }
-        fill_start(vote, communicator, kept_->mine);
+        const Vote vote = Agreed::prepare(comm, on_device(of_->call()));
+        fill_start(vote, prepared_for(), of_->ballots->mine);
     }
 
     // The engine has it. Not under the lock. MPI's code.
-    int agree() {
-        const int rc = real::Start(&kept_->agreement);
+    int agree(const comm::State& comm) {
+        const int rc = real::Start(&of_->ballots->request);
         const request::Hold hold;
-        if (rc != MPI_SUCCESS) {
+        if (rc != MPI_SUCCESS)
             fail_here(MPI_ERR_OTHER, "the agreement of the ranks could not begin");
-            return rc;
-        }
-        launch_.start = ++kept_->starts;
-        ++kept_->order->agreements;
-        on_communicator_ = true;
-        state_ = State::kAgreeing;
+        else
+            ask(comm, of_->ballots, {of_->print.sequence, ++of_->starts});
         return rc;
     }
 
-    bool step() override {
-        try {
-            return advance();
-        } catch (const std::bad_alloc&) {
-            fail_here(MPI_ERR_NO_MEM, "no host memory left");
-            return true;
-        }
-    }
-
   private:
-    enum class State : std::uint8_t { kNew, kAgreeing, kInTurn, kStaged };
-
-    bool advance() {
-        switch (state_) {
-            case State::kNew:
-                return false;
-            case State::kAgreeing:
-                return agreed();
-            case State::kInTurn:
-                return fly();
-            case State::kStaged:
-                return follow();
-        }
-        return false;
-    }
-
-    bool agreed() {
-        if (!request::may_ask())
-            return false;
-        int flag = 0;
-        const int rc = real::Test(&kept_->agreement, &flag, MPI_STATUS_IGNORE);
-        if (rc == MPI_SUCCESS && flag == 0)
-            return false;
-        ledger_.end_part("agreement");
-        const Verdict verdict = read(kept_->all);
-        if (rc != MPI_SUCCESS) {
-            kept_->order->give_up(launch_);
-            fail_here(MPI_ERR_OTHER, "the agreement of the ranks failed");
-            return true;
-        }
-        // Where the ranks would use different NCCL communicators, some were started before a set-up and some after it.
+    // Where the ranks would use different NCCL communicators, some were started before a set-up and some after it.
+    void heard(const Verdict& verdict) override {
         const bool same = verdict.state != Verdict::State::kMismatch;
-        settle(route_from(kept_->call(), verdict, same ? Reason::kNone : Reason::kNotReady));
-        return true;
+        settle(route_from(kept(), verdict, same ? Reason::kNone : Reason::kNotReady));
     }
 
-    void settle(const Route& route) {
-        ledger_.route(route.carrier, route.reason);
-        if (route.carrier == Carrier::kNccl) {
-            leave_communicator();
-            state_ = State::kInTurn;
-            in_turn_.emplace(std::move(flight_), kept_->order, launch_);
-            return;
-        }
-        flight_.reset();
-        announced_.reset();
-        state_ = State::kStaged;
-        staged_ = carrier::staged::start(kept_->standing, route.reason);
+    // MPI is at work on the program's communicator.
+    std::shared_ptr<carrier::staged::Deferred> stage(Reason reason) override {
+        ++order_->agreements;
+        on_communicator_ = true;
+        return carrier::staged::start(of_->standing, reason);
     }
 
-    bool fly() {
-        const bool moved = in_turn_->step(announced_->may_launch());
-        if (!in_turn_->done())
-            return moved;
-        if (const std::string failure = in_turn_->failure(); !failure.empty())
-            fail_here(MPI_ERR_OTHER, failure);
-        else
-            end({}, true);
-        return true;
-    }
-
-    bool follow() {
-        const bool moved = staged_->step();
-        if (!staged_->done())
-            return moved;
-        end(staged_->outcome(), false);  // it has told the report
-        return true;
-    }
-
-    void fail_here(int mpi_class, const std::string& why) {
-        request::Outcome outcome;
-        outcome.mpi_class = mpi_class;
-        outcome.text =
-            fmt::format("{} on rank {} of a communicator of {} ranks: {}", name(call()), kept_->rank, kept_->size, why);
-        end(std::move(outcome), false);
-    }
-
-    void leave_communicator() {
+    void end(request::Outcome outcome) override {
         if (std::exchange(on_communicator_, false))
-            --kept_->order->agreements;
+            --order_->agreements;
+        Agreed::end(std::move(outcome));
     }
 
-    void end(request::Outcome outcome, bool tells_report) {
-        if (tells_report)
-            ledger_.close(call(), kept_->bytes);
-        leave_communicator();
-        in_turn_.reset();
-        announced_.reset();
-        flight_.reset();
-        staged_.reset();
-        under_way_.reset();
-        finish(std::move(outcome));
-    }
-
-    const std::shared_ptr<Kept> kept_;
-    comm::Order::Launch launch_;
-    std::optional<UnderWay> under_way_;
-    std::optional<p2p::lanes::Announced> announced_;
-    std::unique_ptr<nccl::Flight> flight_;
-    std::optional<InTurn> in_turn_;
-    std::shared_ptr<carrier::staged::Deferred> staged_;
-    State state_ = State::kNew;
+    const std::shared_ptr<Kept> of_;
     bool on_communicator_ = false;
-    p2p::Ledger ledger_;
 };
 
 std::shared_ptr<request::Operation> start(const std::shared_ptr<Kept>& kept, int& code) {
@@ -235,7 +109,7 @@ std::shared_ptr<request::Operation> start(const std::shared_ptr<Kept>& kept, int
         const request::Hold hold;
         request::add(operation);
     }
-    code = operation->agree();
+    code = operation->agree(*comm);
     return code == MPI_SUCCESS ? operation : nullptr;
 }
 
@@ -256,8 +130,9 @@ int make_persistent(const Call& call, Real real, comm::State& comm, const Finger
     int code = MPI_SUCCESS;
     kept->standing = carrier::staged::stand_by(call, real, kept->bytes, code);
     if (code == MPI_SUCCESS)
-        code = real::persistent_allreduce(kept->mine.data(), kept->all.data(), static_cast<int>(kept->mine.size()),
-                                          MPI_INT64_T, MPI_MAX, comm.handle, MPI_INFO_NULL, &kept->agreement);
+        code = real::persistent_allreduce(kept->ballots->mine.data(), kept->ballots->all.data(),
+                                          static_cast<int>(kept->ballots->mine.size()), MPI_INT64_T, MPI_MAX,
+                                          comm.handle, MPI_INFO_NULL, &kept->ballots->request);
     if (code != MPI_SUCCESS)
         return code;
     return request::hand_out_persistent(

@@ -1,15 +1,11 @@
 #include "route/settle.hpp"
 
-#include <fmt/format.h>
-
-#include <array>
-
 #include "comm/establish.hpp"
 #include "comm/order.hpp"
 #include "error/error.hpp"
-#include "real.hpp"
 #include "report/trace.hpp"
 #include "route/begun.hpp"
+#include "route/collective.hpp"
 
 namespace swy::route {
 namespace {
@@ -73,12 +69,7 @@ int settle(const Call& call, comm::State& comm, Presence presence, const UnderWa
 }
 
 int failed(const Call& call, const comm::State& comm, const std::string& why) {
-    std::array<char, MPI_MAX_OBJECT_NAME> comm_name{};
-    int length = 0;
-    real::Comm_get_name(comm.handle, comm_name.data(), &length);
-    return error::raise(call, MPI_ERR_OTHER,
-                        fmt::format("{} on rank {} of {} ({} ranks): {}", name(call.id), comm.rank,
-                                    length > 0 ? comm_name.data() : "a communicator without name", comm.size, why));
+    return error::raise(call, MPI_ERR_OTHER, in_call(call.id, &comm, comm.rank, comm.size, why));
 }
 
 }  // namespace swy::route
