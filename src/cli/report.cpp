@@ -22,9 +22,9 @@ struct Files {
 };
 
 std::string take(const std::string& file, Files& files) {
+    errno = 0;
     std::ifstream stream(file, std::ios::binary);
     std::ostringstream content;
-    errno = 0;
     if (!stream || !(content << stream.rdbuf()))
         return file + " cannot be read: " + (errno != 0 ? std::strerror(errno) : "it is empty");
     const std::string text = content.str();
