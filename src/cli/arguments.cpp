@@ -7,6 +7,14 @@
 
 namespace swy::cli {
 
+std::string file_without_name(const CLI::App& app) {
+    for (const CLI::Option* option : app.get_options())
+        for (const std::string& file : option->results())
+            if (file.empty() && (option->get_type_name() == "FILE" || option->get_type_name() == "PAGE"))
+                return option->get_name() + " needs the name of a file, and was given an empty one";
+    return {};
+}
+
 std::optional<int> read_arguments(CLI::App& app, std::span<const std::string> words) {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
     try {
@@ -17,6 +25,8 @@ std::optional<int> read_arguments(CLI::App& app, std::span<const std::string> wo
     } catch (const CLI::ParseError& error) {
         return refuse(app, std::string(error.what()) + " (" + app.get_name() + " --help)", kUsage);
     }
+    if (const std::string problem = file_without_name(app); !problem.empty())
+        return refuse(app, problem, kUsage);
     return std::nullopt;
 }
 

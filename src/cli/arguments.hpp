@@ -12,6 +12,10 @@ namespace swy::cli {
 // asked for and printed, or a sentence says what was not understood.
 std::optional<int> read_arguments(CLI::App& app, std::span<const std::string> words);
 
+// Which option that names a file was given "", as from a shell's variable that is not set: that would count as not
+// given.
+std::string file_without_name(const CLI::App& app);
+
 // "switchyard topo: TEXT" on standard error.
 int refuse(const CLI::App& app, const std::string& text, int status);
 

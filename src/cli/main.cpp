@@ -1,5 +1,8 @@
 // The switchyard command: picks the subcommand. What each does is in its own file.
+#include <cerrno>
+#include <clocale>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,10 +31,7 @@ constexpr const char* kHelp =
     "switchyard-doctor(1), switchyard-topo(1), switchyard-tune(1), switchyard-report(1), switchyard(7) for the\n"
     "settings, and vgpu(7) for the virtual GPUs.\n";
 
-}  // namespace
-
-int main(int argc, char** argv) {
-    const std::vector<std::string> words(argv + 1, argv + argc);
+int subcommand(const std::vector<std::string>& words) {
     const std::string_view first = words.empty() ? std::string_view() : words[0];
     const std::span<const std::string> rest = std::span(words).subspan(words.empty() ? 0 : 1);
     if (first == "run")
@@ -67,4 +67,18 @@ int main(int argc, char** argv) {
             "--help)\n",
             words[0].c_str());
     return swy::cli::kUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::setlocale(LC_CTYPE, "");  // which characters can be shown; numbers stay as they are
+    const int status = subcommand(std::vector<std::string>(argv + 1, argv + argc));
+    // What was not written, on a full disk for one, must not pass for an answer.
+    errno = 0;
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
+        return status;
+    std::fprintf(stderr, "switchyard: standard output cannot be written: %s\n",
+                 errno != 0 ? std::strerror(errno) : "an error before");
+    return status == swy::cli::kDone ? swy::cli::kProblem : status;
 }

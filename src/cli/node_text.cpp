@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <langinfo.h>
 
 #include <algorithm>
 #include <array>
@@ -24,11 +25,22 @@ struct Line {
     std::string left, right;
 };
 
+struct Strokes {  // of which a tree is drawn; all have three columns
+    const char *inner, *last, *passing;
+};
+
+// As lstopo does: where the locale's characters are not UTF-8's, a terminal would show others in place of these.
+Strokes strokes_of_locale() {
+    const bool utf8 = std::string_view(nl_langinfo(CODESET)) == "UTF-8";
+    return utf8 ? Strokes{"├─ ", "└─ ", "│  "} : Strokes{"|- ", "`- ", "|  "};
+}
+
 // One branch of the tree: its devices first, then its parts.
 void branch(const Node& node, const Part& part, const std::string& indent, std::vector<Line>& lines) {
+    static const Strokes strokes = strokes_of_locale();
     const std::size_t children = part.gpus.size() + part.nics.size() + part.parts.size();
     std::size_t done = 0;
-    const auto edge = [&] { return ++done == children ? std::string("└─ ") : std::string("├─ "); };
+    const auto edge = [&] { return std::string(++done == children ? strokes.last : strokes.inner); };
     for (const int gpu : part.gpus)
         lines.push_back({indent + edge() + gpu_title(node, gpu), ranks_on(node, gpu)});
     for (const int nic : part.nics)
@@ -36,7 +48,7 @@ void branch(const Node& node, const Part& part, const std::string& indent, std::
     for (const Part& inner : part.parts) {
         const std::string corner = edge();
         lines.push_back({indent + corner + inner.title, ""});
-        branch(node, inner, indent + (done == children ? "   " : "│  "), lines);
+        branch(node, inner, indent + (done == children ? "   " : strokes.passing), lines);
     }
 }
 

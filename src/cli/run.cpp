@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 
+#include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/launch.hpp"
 #include "cli/place.hpp"
@@ -247,6 +248,8 @@ int run(std::span<const std::string> words) {
     } catch (const CLI::ParseError& error) {
         return fail(std::string(error.what()) + " (switchyard run --help)");
     }
+    if (const std::string problem = file_without_name(app); !problem.empty())
+        return fail(problem);
     if (!parts.problem.empty())
         return fail(parts.problem);
     if (const int status = check_program(parts); status != kDone)
