@@ -144,7 +144,7 @@ Check one_gpu_each(const std::vector<Account>& accounts) {
 
 std::vector<Check> check_ranks(const Patient& patient) {
     const Places& places = patient.found.places;
-    if (!places.exchange || !places.shim || patient.mpirun.empty())
+    if (!places.exchange || !places.shim || patient.mpirun.empty() || !can_be_preloaded(places.shim->string()))
         return {{kExchange, Health::kNote, "two ranks were not started",
                  places.exchange ? "Solve the problems above first."
                                  : "switchyard-exchange is not at " + places.expected_exchange.string() + "."}};

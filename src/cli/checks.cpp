@@ -154,6 +154,9 @@ Check check_shared_memory(const Patient&) {
 
 Check check_preload(const Patient& patient) {
     const std::string& ours = patient.found.switchyard.file;
+    if (!can_be_preloaded(ours))
+        return problem("preload", ours + " has a space or a colon in its path, which LD_PRELOAD cannot take",
+                       "Install Switchyard in a folder without one. Programs that swycc has linked work all the same.");
     std::vector<std::string> shims;
     for (const std::string& file : preloaded()) {
         std::error_code ignored;

@@ -60,6 +60,10 @@ std::string search_path(const std::string& first, const std::string& before) {
 
 }  // namespace
 
+bool can_be_preloaded(const std::string& library) {
+    return library.find_first_of(": ") == std::string::npos;
+}
+
 Launch make_rank(const Wishes& wishes, const Environment& environment) {
     Launch launch;
     launch.added.emplace_back("LD_PRELOAD", preload(value_of(environment, "LD_PRELOAD"), wishes.shim));

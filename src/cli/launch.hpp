@@ -28,6 +28,8 @@ struct Launch {
     std::vector<std::string> words;  // mpirun and all that follows
 };
 
+bool can_be_preloaded(const std::string& library);  // LD_PRELOAD's words end at spaces and colons
+
 Launch make_launch(const Wishes& wishes, const Environment& environment);
 
 // In a process that a launcher (srun, mpirun) has started as one of a job's ranks: the program itself, in the

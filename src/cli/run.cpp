@@ -180,8 +180,10 @@ std::string fill_places(Wishes& wishes, bool is_virtual) {
     wishes.shim = places.shim->string();
     wishes.virtual_gpus = is_virtual ? places.virtual_gpus->string() : "";
     wishes.command = places.command.string();
-    if (wishes.shim.find_first_of(": ") != std::string::npos)
-        return wishes.shim + " has a space or a colon in its path, which LD_PRELOAD cannot take; move it or link to it";
+    if (!can_be_preloaded(wishes.shim))
+        return wishes.shim +
+               " has a space or a colon in its path, which LD_PRELOAD cannot take: install Switchyard in a folder "
+               "without one";
     return {};
 }
 
