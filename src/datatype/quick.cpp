@@ -1,6 +1,7 @@
 #include "datatype/quick.hpp"
 
 #include "datatype/element.hpp"
+#include "real.hpp"
 
 namespace swy::datatype {
 
@@ -12,7 +13,10 @@ std::size_t look_up_predefined_size(MPI_Datatype type) {
     const std::uint64_t size = element_of(type).bytes;
     if (size != 0 && handle >> 48 == 0) {
         quick_sizes[quick_slot(handle)].store(handle << 16 | size, std::memory_order_relaxed);
-        quick_handles[quick_slot(handle)].store(handle, std::memory_order_relaxed);
+        MPI_Aint lb = 0;
+        MPI_Aint extent = 0;
+        if (real::Type_get_extent(type, &lb, &extent) == MPI_SUCCESS && static_cast<std::uint64_t>(extent) == size)
+            quick_handles[quick_slot(handle)].store(handle, std::memory_order_relaxed);
     }
     return size;
 }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include "datatype/quick.hpp"
 #include "p2p/envelope.hpp"
@@ -90,6 +91,9 @@ inline bool surely_under_limit(MPI_Count count, MPI_Datatype type) {
     return under_limit(count, datatype::known_size(type));
 }
 
+// What says where an envelope's bytes lie; null for a type without gaps that MPI has defined: one after the other.
+std::shared_ptr<const datatype::Layout> layout_with_gaps(MPI_Datatype type);
+
 // Has the request of a receive that has been begun watched, where an envelope may come. Returns `code`, the real
 // call's.
 inline int watched(CallId id, int code, void* address, MPI_Count count, MPI_Datatype type, int source, MPI_Comm comm,
@@ -100,7 +104,7 @@ inline int watched(CallId id, int code, void* address, MPI_Count count, MPI_Data
                        {.address = address,
                         .count = elements,
                         .bytes = elements * datatype::predefined_size(type),
-                        .layout = nullptr,
+                        .layout = datatype::surely_predefined(type) ? nullptr : layout_with_gaps(type),
                         .comm = comm,
                         .call = id},
                        false);

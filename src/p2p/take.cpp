@@ -188,8 +188,7 @@ request::HostReceive watched(const Call& call) {
     receive.address = operand.address;
     receive.count = static_cast<std::size_t>(operand.count);
     receive.bytes = receive.count * datatype::size_of(operand.type);
-    if (datatype::predefined_size(operand.type) == 0)
-        receive.layout = datatype::layout_of(operand.type);
+    receive.layout = layout_with_gaps(operand.type);
     receive.comm = call.owner.comm;
     receive.call = call.id;
     return receive;
@@ -261,7 +260,7 @@ int take(const Call& call, Real real) {
 
 int received_on_host(const Call& call, int code, MPI_Status& status) {
     const Operand& operand = call.operands.back();
-    const auto layout = datatype::predefined_size(operand.type) != 0 ? nullptr : datatype::layout_of(operand.type);
+    const auto layout = layout_with_gaps(operand.type);
     const std::size_t capacity = static_cast<std::size_t>(operand.count) * datatype::size_of(operand.type);
     if (capacity < kEnvelopeBytes) {
         request::HostReceive receive{
