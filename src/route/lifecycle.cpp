@@ -118,9 +118,28 @@ void end() {
     gate::close();
 }
 
+// MPI_Finalize deletes the attributes of MPI_COMM_SELF before it does anything else, the last one first, and what the
+// program has hung there may still communicate (MPI 4.0 section 11.2.4). Switchyard's is the first of all.
+constinit bool hangs_on_self = false;
+
+extern "C" int swy_self_delete(MPI_Comm, int, void*, void*) {
+    hangs_on_self = false;
+    before_finalize();
+    return MPI_SUCCESS;
+}
+
+void hang_on_self() {
+    int key = MPI_KEYVAL_INVALID;
+    if (real::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, swy_self_delete, &key, nullptr) != MPI_SUCCESS)
+        return;
+    hangs_on_self = real::Comm_set_attr(MPI_COMM_SELF, key, nullptr) == MPI_SUCCESS;
+    real::Comm_free_keyval(&key);  // MPI keeps it for the attribute
+}
+
 void begin_world(const settings::Values& values) {
     const std::scoped_lock lock(users.mutex);
     settings::install(values, true);
+    hang_on_self();
     users.world = true;
     request::has_self = true;
 }
@@ -215,6 +234,8 @@ int after_init() {
 }
 
 void before_finalize() {
+    if (hangs_on_self)
+        return;
     const Inside guard;
     comm::forget_groups();
     if (settings::values().enabled) {

@@ -12,7 +12,8 @@ namespace swy::route {
 int after_init();
 
 // Before MPI goes down, collective over MPI_COMM_WORLD: ends NCCL communicators, writes the report, frees device
-// resources unless a session still needs them.
+// resources unless a session still needs them. Does nothing where MPI_Finalize itself will have it done, after the
+// program's attributes of MPI_COMM_SELF.
 void before_finalize();
 
 // Once a session is there; local, as MPI_Session_init is (MPI 4.0 section 11.3.1). The first user of MPI in this

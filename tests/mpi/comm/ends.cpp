@@ -3,6 +3,7 @@
 //   freed     frees the communicators of messages and collectives under way, then waits
 //   fork      starts processes meanwhile: one that runs another program, one that ends at once, one by system()
 //   finalize  calls MPI_Finalize with live communicators and with requests that nobody completes
+//   last      calls MPI_Finalize, in which an attribute of MPI_COMM_SELF passes device memory once more
 //   exit      ends without MPI_Finalize
 //   abort     rank 1 calls MPI_Abort
 #include <mpi.h>
@@ -122,6 +123,23 @@ void leave_much() {
     MPI_Irecv(unmatched->at(0), comm_test::kCount, MPI_DOUBLE, MPI_ANY_SOURCE, 99, other, &request);
 }
 
+// MPI_Finalize deletes the attributes of MPI_COMM_SELF first, and MPI works in their callbacks (MPI 4.0
+// section 11.2.4).
+int use_once_more(MPI_Comm, int, void*, void*) {
+    failures += comm_test::Use(MPI_COMM_WORLD, "in MPI_Finalize").all();
+    failures += comm_test::Use(MPI_COMM_SELF, "alone in MPI_Finalize").all();
+    std::fprintf(stderr, "rank %d: in MPI_Finalize\n", rank);
+    return MPI_SUCCESS;
+}
+
+void leave_for_the_last() {
+    int key = MPI_KEYVAL_INVALID;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, use_once_more, &key, nullptr);
+    MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+    MPI_Comm_free_keyval(&key);
+    used_duplicate();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -134,6 +152,8 @@ int main(int argc, char** argv) {
         freed();
     } else if (what == "fork") {
         forks();
+    } else if (what == "last") {
+        leave_for_the_last();
     } else {
         leave_much();
         if (what == "exit")
@@ -147,5 +167,5 @@ int main(int argc, char** argv) {
     int anywhere = 0;
     MPI_Allreduce(&failures, &anywhere, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
-    return anywhere == 0 ? 0 : 1;
+    return anywhere + failures == 0 ? 0 : 1;
 }
