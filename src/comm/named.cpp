@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "comm/group_file.hpp"
@@ -33,9 +33,15 @@ Names& names() {
 }
 
 std::string read_file(const std::string& path, std::string& text) {
+    errno = 0;
     std::ifstream file(path);
-    text.assign(std::istreambuf_iterator<char>(file), {});
-    return file.is_open() && !file.bad() ? std::string{} : fmt::format("{}: {}", path, std::strerror(errno));
+    std::ostringstream content;
+    if (file.is_open())
+        content
+            << file.rdbuf();  // throws for nothing, not even a folder, which only the first read shows; fails for ""
+    const bool read = file.is_open() && (content || errno == 0);
+    text = content.str();
+    return read ? std::string{} : fmt::format("{}: {}", path, std::strerror(errno));
 }
 
 int broadcast(std::string& text) {
