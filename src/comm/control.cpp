@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <utility>
 
 #include "real.hpp"
 #include "request/wait.hpp"
@@ -19,7 +20,8 @@ MPI_Comm control = MPI_COMM_NULL;
 struct Word {
     Undertaking what = 0;
     std::int32_t rank = 0;
-    std::array<char, 500> why{};
+    std::int32_t waiting = 0;  // 0: it has failed
+    std::array<char, 496> why{};
 };
 static_assert(sizeof(Word) == 512, "sent as bytes: no padding");
 
@@ -32,7 +34,8 @@ struct Heard {
     };
     std::mutex mutex;  // not held while MPI is called, which may run the engine and so come here again
     std::map<Undertaking, Told> failures;
-    std::atomic<std::size_t> undertakings{0};  // the map's size: none as a rule, and that is asked often
+    std::deque<std::pair<Undertaking, int>> waiting;  // ranks
+    std::atomic<std::size_t> undertakings{0};         // the map's size: none as a rule, and that is asked often
     std::deque<Word> sent;
     std::atomic_flag receiving = ATOMIC_FLAG_INIT;
 };
@@ -42,7 +45,14 @@ Heard& heard() {
 }
 
 void keep(const Word& word) {
+    constexpr std::size_t kMostWaiting = 1024;
     const std::scoped_lock lock(heard().mutex);
+    if (word.waiting != 0) {
+        heard().waiting.emplace_back(word.what, word.rank);
+        if (heard().waiting.size() > kMostWaiting)
+            heard().waiting.pop_front();
+        return;
+    }
     Heard::Told& told = heard().failures[word.what];
     if (told.ranks++ == 0)
         told.first = {word.rank, word.why.data()};
@@ -60,6 +70,27 @@ int told_by(Undertaking what, Failure* first) {
     if (first != nullptr)
         *first = it->second.first;
     return it->second.ranks;
+}
+
+// Does not block. MPI's code.
+int send(const std::vector<int>& world, const Word& said) {
+    if (control == MPI_COMM_NULL)
+        return MPI_ERR_COMM;
+    Word* word = nullptr;
+    {
+        const std::scoped_lock lock(heard().mutex);
+        word = &heard().sent.emplace_back(said);
+    }
+    for (std::size_t peer = 0; peer < world.size(); ++peer) {
+        if (static_cast<int>(peer) == said.rank)
+            continue;
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (const int rc = real::Isend(word, sizeof *word, MPI_BYTE, world[peer], kFailureTag, control, &request);
+            rc != MPI_SUCCESS)
+            return rc;
+        real::Request_free(&request);
+    }
+    return MPI_SUCCESS;
 }
 
 }  // namespace
@@ -92,26 +123,22 @@ std::vector<int> ranks_in_world(const State& state) {
 }
 
 int tell_failure(const std::vector<int>& world, int rank, Undertaking what, const std::string& why) {
-    if (control == MPI_COMM_NULL)
-        return MPI_ERR_COMM;
-    Word* word = nullptr;
-    {
-        const std::scoped_lock lock(heard().mutex);
-        word = &heard().sent.emplace_back();
-    }
-    word->what = what;
-    word->rank = rank;
-    why.copy(word->why.data(), word->why.size() - 1);
-    for (std::size_t peer = 0; peer < world.size(); ++peer) {
-        if (static_cast<int>(peer) == rank)
-            continue;
-        MPI_Request request = MPI_REQUEST_NULL;
-        if (const int rc = real::Isend(word, sizeof *word, MPI_BYTE, world[peer], kFailureTag, control, &request);
-            rc != MPI_SUCCESS)
-            return rc;
-        real::Request_free(&request);
-    }
-    return MPI_SUCCESS;
+    Word word{what, rank};
+    why.copy(word.why.data(), word.why.size() - 1);
+    return send(world, word);
+}
+
+int tell_waiting(const std::vector<int>& world, int rank, Undertaking what) {
+    return send(world, {what, rank, 1});
+}
+
+std::vector<int> ranks_waiting(Undertaking what) {
+    std::vector<int> ranks;
+    const std::scoped_lock lock(heard().mutex);
+    for (const auto& [whose, rank] : heard().waiting)
+        if (whose == what)
+            ranks.push_back(rank);
+    return ranks;
 }
 
 void hear_failures() {

@@ -1,6 +1,7 @@
 // Messages between the ranks of a job that no program sees: on a duplicate of MPI_COMM_WORLD that MPI_Init makes in a
 // job with GPUs. Of three kinds, told apart by their tags: a rank's word that it has failed in something that the
-// others are waiting for, the control messages of point-to-point, and the chunks of its staged payloads.
+// others are waiting for, or is waiting for them, the control messages of point-to-point, and the chunks of its staged
+// payloads.
 #pragma once
 
 #include <mpi.h>
@@ -41,6 +42,11 @@ struct Failure {
     std::string why;
 };
 bool failure_told(Undertaking what, Failure* first = nullptr);
+
+// The same for a rank that has waited long in the undertaking, and whose words have been heard: for the text of an
+// error, so the oldest of many are forgotten.
+int tell_waiting(const std::vector<int>& world, int rank, Undertaking what);
+std::vector<int> ranks_waiting(Undertaking what);
 
 // Hears the words of `others` ranks, so that none is left over: after all ranks know how many have failed.
 void hear_out(Undertaking what, int others);

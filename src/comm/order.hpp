@@ -65,6 +65,9 @@ class Order {
     void pass_on(const Launch& launch);  // it has been launched here
     void give_up(const Launch& launch);  // it will not be: its word, should it come, is nobody's
 
+    // Whose word is waited for; MPI_PROC_NULL: nobody's. Asks MPI.
+    int missing(const Launch& launch) { return arrived(launch) ? MPI_PROC_NULL : before_; }
+
     // What NCCL is being asked to launch: until it is through it takes nothing else on the communicator.
     const void* launching = nullptr;
 

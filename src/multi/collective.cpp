@@ -89,7 +89,7 @@ class Collective final : public route::Collective {
         const request::Hold hold;
         comm_->enter(this);
         ++comm_->exchanges;
-        asking_.emplace(state, facts_, 0, blocking_ ? settings::values().timeout : 0);
+        asking_.emplace(state, facts_, 0, blocking_ ? settings::values().timeout : 0, route::kEntered);
         state_ = State::kAsking;
         return rc;
     }
@@ -261,7 +261,7 @@ class Collective final : public route::Collective {
     bool launch() {
         const bool in_turn = in_turn_ || !blocking_;
         if (deadline_->passed()) {
-            fail_here(MPI_ERR_OTHER, "SWITCHYARD_TIMEOUT has passed before all ranks launched it");
+            fail_here(MPI_ERR_OTHER, route::not_launched(order_ ? order_->missing({word()}) : MPI_PROC_NULL));
             return true;
         }
         if (!comm_->first(this))

@@ -52,8 +52,12 @@ std::uint64_t Agreed::prepared_for() const {
 void Agreed::ask(const comm::State& comm, std::shared_ptr<Ballots> ballots, const comm::Order::Launch& launch) {
     launch_ = launch;
     ballots_ = std::move(ballots);
-    const double seconds = place_ == Place::kInOrder ? settings::values().timeout : 0;
-    asking_.emplace(comm, ballots_, seconds > 0 ? name_of(*order_, launch) : 0, seconds);
+    const double seconds = settings::values().timeout;
+    const comm::Undertaking what = seconds > 0 ? name_of(*order_, launch) : 0;
+    if (place_ == Place::kInOrder)
+        asking_.emplace(comm, ballots_, what, seconds, kEntered, launch.number + 1);
+    else
+        asking_.emplace(comm, ballots_, what, seconds, "started it");
     ++order_->agreements;
 }
 

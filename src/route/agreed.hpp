@@ -55,6 +55,7 @@ class Agreed : public Collective {
 
     const Call& kept() const { return kept_->call(); }
     std::size_t bytes() const { return bytes_; }
+    bool agreeing() const { return asking_.has_value(); }
     bool first() const { return place_ == Place::kAnywhere || order_->first(this); }
 
     std::shared_ptr<comm::Order> order_;  // until the end

@@ -14,6 +14,7 @@
 #include "real.hpp"
 #include "report/trace.hpp"
 #include "request/wait.hpp"
+#include "route/arrivals.hpp"
 #include "route/operands.hpp"
 #include "route/tuning.hpp"
 #include "settings/settings.hpp"
@@ -88,12 +89,23 @@ Verdict unsettled(Verdict::State state, int mpi_code = MPI_SUCCESS) {
     return verdict;
 }
 
-Verdict agree_by_mpi(comm::State& comm, const request::Deadline& deadline) {
+Verdict too_late(const std::vector<bool>& arrived) {
+    Verdict verdict = unsettled(Verdict::State::kTimeout);
+    verdict.problem = not_all(kEntered, arrived);
+    return verdict;
+}
+
+Verdict agree_by_mpi(comm::State& comm, std::uint64_t sequence, const request::Deadline& deadline) {
     MPI_Request request = MPI_REQUEST_NULL;
     if (const int rc = cast(comm, comm.ballot_mine, comm.ballot_all, request); rc != MPI_SUCCESS)
         return unsettled(Verdict::State::kMpiError, rc);
-    if (!request::wait(request, deadline))
-        return unsettled(Verdict::State::kTimeout);
+    Arrivals arrivals(comm, comm.order != nullptr ? name_of(*comm.order, {sequence}) : 0, settings::values().timeout);
+    int done = 0;
+    while (real::Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) {
+        if (deadline.passed())
+            return too_late(arrivals.known());
+        arrivals.look();
+    }
     return read(comm.ballot_all);
 }
 
@@ -134,13 +146,20 @@ Fingerprint begun_by(const comm::Board& board, int rank) {
     return print;
 }
 
-Verdict unsettled(comm::Board::Outcome outcome) {
-    Verdict verdict = unsettled(Verdict::State::kTimeout);
-    if (outcome == comm::Board::Outcome::kClosed) {
-        verdict.state = Verdict::State::kMismatch;
-        verdict.mismatch = "the ranks' calls do not match, as another rank has found";
-    }
+Verdict unsettled(comm::Board::Outcome outcome, const std::vector<bool>& arrived) {
+    if (outcome == comm::Board::Outcome::kTooLate)
+        return too_late(arrived);
+    Verdict verdict = unsettled(Verdict::State::kMismatch);
+    verdict.problem = "the ranks' calls do not match, as another rank has found";
     return verdict;
+}
+
+// In the exchange of the last words that this rank has told.
+std::vector<bool> arrived(const comm::State& comm, std::uint64_t sequence) {
+    std::vector<bool> ranks;
+    for (int rank = 0; rank < comm.size; ++rank)
+        ranks.push_back(comm.board->heard(rank) != nullptr || comm.board->begun(rank).end > sequence);
+    return ranks;
 }
 
 // Found by this rank alone: those who do not wait are in the real call by now.
@@ -148,7 +167,7 @@ Verdict mismatch(comm::State& comm, const Fingerprint& mine, std::vector<std::pa
     comm.board->close();
     prints.emplace_back(comm.rank, mine);
     Verdict verdict = unsettled(Verdict::State::kMismatch);
-    verdict.mismatch = compare(std::move(prints));
+    verdict.problem = compare(std::move(prints));
     return verdict;
 }
 
@@ -156,7 +175,7 @@ Verdict agree_by_board(comm::State& comm, const Fingerprint& print, const reques
     comm::Board& board = *comm.board;
     const comm::Board::Words mine = words_of(comm.ballot_mine, print);
     if (const auto told = board.tell(mine, deadline); told != comm::Board::Outcome::kDone)
-        return unsettled(told);
+        return unsettled(told, {});
     Ballot& all = comm.ballot_all;
     all = comm.ballot_mine;
     std::vector<std::pair<int, Fingerprint>> others;
@@ -175,7 +194,7 @@ Verdict agree_by_board(comm::State& comm, const Fingerprint& print, const reques
                 some_begun = true;
                 break;
             default:
-                return unsettled(outcome);
+                return unsettled(outcome, arrived(comm, print.sequence));
         }
     }
     if (!some_begun && !differ)
@@ -184,7 +203,7 @@ Verdict agree_by_board(comm::State& comm, const Fingerprint& print, const reques
     // Everybody can take part in it unless somebody has told that it has host memory, and has gone on.
     if (some_begun && all[kHost] == 0) {
         board.close();
-        return agree_by_mpi(comm, deadline);
+        return agree_by_mpi(comm, print.sequence, deadline);
     }
     for (int rank = 0; rank < comm.size; ++rank)
         if (rank != comm.rank)
@@ -200,16 +219,6 @@ Verdict trusted(const Vote& vote) {
     verdict.setup = vote.setup;
     verdict.obstacle = vote.obstacle;
     return verdict;
-}
-
-std::string ranks_in_words(const std::vector<int>& ranks) {
-    constexpr std::size_t kShown = 8;
-    std::string text = ranks.size() == 1 ? "rank" : "ranks";
-    for (std::size_t i = 0; i < ranks.size() && i < kShown; ++i)
-        text += fmt::format("{} {}", i == 0 ? "" : ",", ranks[i]);
-    if (ranks.size() > kShown)
-        text += fmt::format(" and {} more", ranks.size() - kShown);
-    return text;
 }
 
 }  // namespace
@@ -278,7 +287,7 @@ Verdict agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint
     fill(comm.ballot_mine, vote, false);
     fill_print(comm.ballot_mine, print);
     const request::Deadline deadline(settings::values().timeout);
-    return has_board(comm) ? agree_by_board(comm, print, deadline) : agree_by_mpi(comm, deadline);
+    return has_board(comm) ? agree_by_board(comm, print, deadline) : agree_by_mpi(comm, print.sequence, deadline);
 }
 
 comm::Board::Words host_words(const Call& call, const Vote& vote) {
@@ -294,7 +303,7 @@ Verdict tell_host(comm::State& comm, comm::Board::Words mine) {
     comm::Board& board = *comm.board;
     if (const auto told = board.tell(mine, request::Deadline(settings::values().timeout));
         told != comm::Board::Outcome::kDone)
-        return unsettled(told);
+        return unsettled(told, {});
     std::vector<std::pair<int, Fingerprint>> others;
     for (int rank = 0; rank < comm.size; ++rank) {
         if (rank == comm.rank)

@@ -38,7 +38,7 @@ struct Verdict {
     comm::Setup setup = comm::Setup::kNone;
     bool begun = false;  // a rank made a call that does not block
     Reason obstacle = Reason::kNone;
-    std::string mismatch;  // with kMismatch: the error text, where the ranks need not be asked for it
+    std::string problem;  // the error text: with kTimeout, and with kMismatch where the ranks need not be asked for it
 };
 
 // What is sent and received.
@@ -60,10 +60,6 @@ std::string in_words(const Fingerprint& print);
 int begin(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print, Ballot& mine, Ballot& all,
           MPI_Request& request);
 Verdict read(const Ballot& all);
-
-// What a rank says that has waited for the others as long as it may.
-inline constexpr const char* kNotAllCame =
-    "SWITCHYARD_TIMEOUT has passed before all ranks of the communicator entered the call";
 
 // The ballot of one start of a persistent call, which was compared with the others' when it was made. What must be
 // equal now is the NCCL communicator that a rank would use, by its number (0: none): else it reads as kMismatch.

@@ -23,8 +23,14 @@ void keep_alive(const comm::State& comm) {
 
 }  // namespace
 
-Asking::Asking(const comm::State& comm, std::shared_ptr<Asked> asked, comm::Undertaking what, double seconds)
-    : comm_(comm), asked_(std::move(asked)), what_(what), deadline_(seconds) {}
+Asking::Asking(const comm::State& comm, std::shared_ptr<Asked> asked, comm::Undertaking what, double seconds,
+               const char* did, std::uint64_t begun)
+    : comm_(comm),
+      asked_(std::move(asked)),
+      what_(what),
+      did_(did),
+      deadline_(seconds),
+      arrivals_(comm, what, seconds, begun) {}
 
 std::optional<std::string> Asking::step() {
     if (!request::may_ask())
@@ -35,19 +41,22 @@ std::optional<std::string> Asking::step() {
         return "the agreement of the ranks failed";
     if (flag != 0)
         return given_up_elsewhere();
-    if (!deadline_.passed())
-        return std::nullopt;
-    give_up();
-    return kNotAllCame;
+    if (deadline_.passed())
+        return give_up();
+    arrivals_.look();
+    return std::nullopt;
 }
 
 // MPI goes on with the exchange, and writes into what it was given when the last rank comes. That one must not begin
 // what others will not: it hears of it.
-void Asking::give_up() {
+std::string Asking::give_up() {
     new std::shared_ptr<Asked>(asked_);
+    asked_->left_to_mpi = true;
     keep_alive(comm_);
+    const std::string why = not_all(did_, arrivals_.known());
     if (what_ != 0)
-        comm::tell_failure(comm::ranks_in_world(comm_), comm_.rank, what_, kNotAllCame);
+        comm::tell_failure(comm::ranks_in_world(comm_), comm_.rank, what_, why);
+    return why;
 }
 
 std::string Asking::given_up_elsewhere() const {
@@ -59,11 +68,6 @@ std::string Asking::given_up_elsewhere() const {
         return {};
     comm::forget_failures(what_);
     return fmt::format("rank {} has given it up: {}", first.rank, first.why);
-}
-
-comm::Undertaking name_of(const comm::Order& order, const comm::Order::Launch& launch) {
-    constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;  // numbers that differ little become ones that differ much
-    return kGoldenRatio * (static_cast<std::uint64_t>(order.number()) << 32U | launch.number) + launch.start;
 }
 
 }  // namespace swy::route

@@ -7,16 +7,17 @@
 #include <string>
 
 #include "comm/control.hpp"
-#include "comm/order.hpp"
 #include "comm/state.hpp"
 #include "request/wait.hpp"
 #include "route/agreement.hpp"
+#include "route/arrivals.hpp"
 
 namespace swy::route {
 
 // The exchange's request, and what MPI reads and writes: who asks derives from it.
 struct Asked {
     MPI_Request request = MPI_REQUEST_NULL;
+    bool left_to_mpi = false;  // which is at work on it for as long as it likes
 };
 struct Ballots : Asked {
     Ballot mine{}, all{};
@@ -26,23 +27,24 @@ class Asking {
   public:
     // The exchange has been begun, and the communicator lives until its end. `what` names it among the ranks, who tell
     // each other when they give it up; 0: they do not. 0 seconds: it waits for ever.
-    Asking(const comm::State& comm, std::shared_ptr<Asked> asked, comm::Undertaking what, double seconds);
+    // `did` says what every rank was to do, `begun` is as Arrivals has it.
+    Asking(const comm::State& comm, std::shared_ptr<Asked> asked, comm::Undertaking what, double seconds,
+           const char* did, std::uint64_t begun = 0);
 
     // Asks MPI. Nothing as long as not all have answered; then "", or why there is no answer and will be none: MPI may
     // be at work on the exchange still, and what that needs is kept.
     std::optional<std::string> step();
 
   private:
-    void give_up();
+    std::string give_up();
     std::string given_up_elsewhere() const;
 
     const comm::State& comm_;
     const std::shared_ptr<Asked> asked_;
     const comm::Undertaking what_;
+    const char* const did_;
     const request::Deadline deadline_;
+    Arrivals arrivals_;
 };
-
-// A name for the agreement on an operation, the same on all ranks and no other one's. Never 0.
-comm::Undertaking name_of(const comm::Order& order, const comm::Order::Launch& launch);
 
 }  // namespace swy::route

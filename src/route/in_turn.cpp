@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "route/arrivals.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::route {
@@ -28,8 +29,9 @@ bool InTurn::step(bool may_launch) {
     if (!launched_) {
         if (!deadline_.passed())
             return may_launch && launch();
+        const int missing = order_->missing(launch_);
         abandon();
-        end("SWITCHYARD_TIMEOUT has passed before all ranks launched it");
+        end(not_launched(missing));
         return true;
     }
     const bool moved = flight_->step();

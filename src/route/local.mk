@@ -4,6 +4,8 @@ libswy_la_SOURCES += \
     src/route/agreed.hpp \
     src/route/agreement.cpp \
     src/route/agreement.hpp \
+    src/route/arrivals.cpp \
+    src/route/arrivals.hpp \
     src/route/asking.cpp \
     src/route/asking.hpp \
     src/route/begun.cpp \

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "carrier/staged/staged.hpp"
@@ -29,13 +30,17 @@ struct Kept {
     ~Kept() {
         int down = 0;
         real::Finalized(&down);
-        if (!down && ballots->request != MPI_REQUEST_NULL)
+        if (!down && !ballots->left_to_mpi && ballots->request != MPI_REQUEST_NULL)
             real::Request_free(&ballots->request);
     }
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
 
     const Call& call() const { return kept.call(); }
+    std::string why_given_up() const {
+        const request::Hold hold;
+        return given_up;
+    }
 
     KeptCall kept;
     const std::shared_ptr<comm::Order> order;
@@ -45,6 +50,7 @@ struct Kept {
     std::shared_ptr<carrier::staged::Standing> standing;
     const std::shared_ptr<Ballots> ballots = std::make_shared<Ballots>();
     std::uint64_t starts = 0;
+    std::string given_up;  // why, of a start that not all ranks have made: MPI would take the next one for that one
 };
 
 // From a start to its end. Under the engine's lock but for its making.
@@ -71,6 +77,12 @@ class Started final : public Agreed {
     }
 
   private:
+    void failing(const std::string& why) override {
+        if (agreeing())
+            of_->given_up = why;
+        Agreed::failing(why);
+    }
+
     // Where the ranks would use different NCCL communicators, some were started before a set-up and some after it.
     void heard(const Verdict& verdict) override {
         const bool same = verdict.state != Verdict::State::kMismatch;
@@ -101,6 +113,13 @@ std::shared_ptr<request::Operation> start(const std::shared_ptr<Kept>& kept, int
         code = error::raise(
             Owner(MPI_COMM_WORLD), MPI_ERR_REQUEST,
             fmt::format("MPI_Start: the communicator of a request of {} has been freed", name(kept->call().id)));
+        return nullptr;
+    }
+    if (const std::string why = kept->why_given_up(); !why.empty()) {
+        code = error::raise(kept->call(), MPI_ERR_REQUEST,
+                            fmt::format("MPI_Start: an earlier start of this request of {} was given up; have all "
+                                        "ranks free it and make it anew ({})",
+                                        name(kept->call().id), why));
         return nullptr;
     }
     auto operation = std::make_shared<Started>(kept);

@@ -31,8 +31,8 @@ int set_up(const Call& call, const Verdict& verdict, comm::State& comm,
 
 // Asks the ranks where the agreement has not told it.
 std::string mismatch_in_words(const Call& call, comm::State& comm, const Verdict& verdict, const Fingerprint& print) {
-    if (!verdict.mismatch.empty())
-        return verdict.mismatch;
+    if (!verdict.problem.empty())
+        return verdict.problem;
     return verdict.begun ? describe_with_begun(call, comm, print) : describe_mismatch(comm, print);
 }
 
@@ -50,7 +50,7 @@ int settle(const Call& call, comm::State& comm, Presence presence, const UnderWa
         case Verdict::State::kMpiError:
             return verdict.mpi_code;
         case Verdict::State::kTimeout:
-            return failed(call, comm, kNotAllCame);
+            return failed(call, comm, verdict.problem);
         case Verdict::State::kMismatch:
             return failed(call, comm, mismatch_in_words(call, comm, verdict, into.print));
         case Verdict::State::kSettled:

@@ -133,7 +133,7 @@ int told(const Call& call, Real real, comm::State& comm, const comm::Board::Word
     const Verdict verdict = tell_host(comm, words);
     if (verdict.state == Verdict::State::kSettled) [[likely]]
         return host(call, real);
-    return failed(call, comm, verdict.state == Verdict::State::kTimeout ? kNotAllCame : verdict.mismatch);
+    return failed(call, comm, verdict.problem);
 }
 
 int told(const Call& call, Real real, comm::State& comm) {
