@@ -17,8 +17,10 @@
 
 namespace swy::p2p {
 
-extern bool envelopes;         // this job sends envelopes; settled at MPI_Init
-extern std::atomic<int> kept;  // messages that probes have found, or matched, and that wait for their receive
+extern bool envelopes;  // this job sends envelopes; settled at MPI_Init
+// Messages that probes have found, or matched, and that wait for their receive; one more where receives have to look in
+// any case (probe.cpp).
+extern std::atomic<int> kept;
 
 // SWITCHYARD_P2P_THRESHOLD of the job's first rank: no envelope stands for a smaller message. The largest number there
 // is in a job without envelopes.

@@ -1,5 +1,10 @@
 // Probes in a job with envelopes: the program sees the payload's size, and what it then receives is what it has seen.
 #include "p2p/probe.hpp"
+
+#include <chrono>
+#include <mutex>
+#include <thread>
+
 #include "p2p/begin.hpp"
 #include "p2p/kept.hpp"
 #include "p2p/plain.hpp"
@@ -79,9 +84,28 @@ int look_and_match(MPI_Comm comm, const Matching& asked, bool& there) {
     return rc != MPI_SUCCESS || !found ? rc : matched(asked, status);
 }
 
+// Of several threads one may have seen that nothing is kept, and be on its way to MPI with a receive for a message that
+// is kept the next moment: there it would wait for ever. So before a process with threads keeps anything for the first
+// time it has all receives look for what is kept from then on, which they do under the engine's lock, and gives those
+// that are on their way time to arrive.
+void have_receives_look() {
+    static constexpr auto kOnTheWay = std::chrono::milliseconds(20);
+    static std::once_flag once;
+    std::call_once(once, [] {
+        int threads = MPI_THREAD_SINGLE;
+        real::Query_thread(&threads);
+        if (threads < MPI_THREAD_MULTIPLE)
+            return;
+        kept.fetch_add(1);
+        std::this_thread::sleep_for(kOnTheWay);
+    });
+}
+
 }  // namespace
 
 int probe(MPI_Comm comm, const Matching& asked, bool matched) {
+    if (!matched)
+        have_receives_look();
     for (;;) {
         bool there = false;
         int rc = MPI_SUCCESS;

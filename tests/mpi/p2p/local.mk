@@ -24,6 +24,15 @@ tests_mpi_p2p_pairs_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_p2p_truncation_SOURCES = tests/mpi/p2p/truncation.cpp tests/mpi/gpu.hpp
 tests_mpi_p2p_truncation_LDADD = $(MPI_TEST_LIBS)
 
+check_PROGRAMS += tests/mpi/p2p/probing
+tests_mpi_p2p_probing_SOURCES = tests/mpi/p2p/probing.cpp tests/mpi/gpu.hpp
+tests_mpi_p2p_probing_LDADD = $(MPI_TEST_LIBS) -lpthread
+check_LTLIBRARIES += tests/mpi/p2p/libdetain.la
+tests_mpi_p2p_libdetain_la_SOURCES = tests/mpi/p2p/detain.c
+tests_mpi_p2p_libdetain_la_LIBADD = $(MPI_LIBS) -ldl
+tests_mpi_p2p_libdetain_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere
+TESTS += tests/mpi/p2p/probing.test
+EXTRA_DIST += tests/mpi/p2p/probing.test
 tests_mpi_p2p_unseen_SOURCES = tests/mpi/p2p/unseen.cpp tests/mpi/gpu.hpp
 tests_mpi_p2p_unseen_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_p2p_waits_SOURCES = tests/mpi/p2p/waits.cpp tests/mpi/gpu.hpp
