@@ -1,5 +1,5 @@
-// The doors written by hand: MPI's start and end, a session's start and end, and the question whether MPI takes device
-// memory.
+// The doors written by hand: MPI's start and end, a session's and a communicator's, and the question whether MPI takes
+// device memory.
 #include "route/lifecycle.hpp"
 
 #include <cstdio>
@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "comm/state.hpp"
 #include "mpi_compat/door.hpp"
 #include "route/surroundings.hpp"
 #include "settings/settings.hpp"
@@ -57,6 +58,18 @@ extern "C" SWY_EXPORT int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler 
     return real::Comm_set_errhandler(comm, errhandler);
 }
 SWY_PAIR(MPI_Comm_set_errhandler)
+
+extern "C" SWY_EXPORT int MPI_Comm_free(MPI_Comm* comm) {
+    comm::Freeing freeing(comm != nullptr ? *comm : MPI_COMM_NULL);
+    return freeing.done(real::Comm_free(comm));
+}
+SWY_PAIR(MPI_Comm_free)
+
+extern "C" SWY_EXPORT int MPI_Comm_disconnect(MPI_Comm* comm) {
+    comm::Freeing freeing(comm != nullptr ? *comm : MPI_COMM_NULL);
+    return freeing.done(real::Comm_disconnect(comm));
+}
+SWY_PAIR(MPI_Comm_disconnect)
 
 extern "C" SWY_EXPORT int MPI_Finalize(void) {
     if (!takes_part)

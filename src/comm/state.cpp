@@ -34,7 +34,10 @@ struct Remembered {
 };
 constinit thread_local Remembered remembered __attribute__((tls_model("initial-exec"))) = {};  // as route::depth
 
+constinit thread_local Freeing* freeing __attribute__((tls_model("initial-exec"))) = nullptr;
+
 void forget(State* state) {
+    Freeing::has(state->handle, nullptr);
     generation.fetch_add(1, std::memory_order_acq_rel);
     {
         const std::scoped_lock lock(states_mutex);
@@ -98,6 +101,7 @@ State* make(MPI_Comm comm) {
         delete state;
         return nullptr;
     }
+    Freeing::has(comm, state);
     const std::scoped_lock lock(states_mutex);
     states().insert(state);
     return state;
@@ -152,6 +156,26 @@ State* known(MPI_Comm comm) {
 bool lives(MPI_Comm comm) {
     const std::scoped_lock lock(states_mutex);
     return std::any_of(states().begin(), states().end(), [&](const State* state) { return state->handle == comm; });
+}
+
+Freeing::Freeing(MPI_Comm comm) : comm_(comm), outer_(freeing) {
+    freeing = this;
+}
+
+Freeing::~Freeing() {
+    freeing = outer_;
+}
+
+int Freeing::done(int code) {
+    if (late_ != nullptr && code == MPI_SUCCESS)
+        forget(late_);
+    return code;
+}
+
+void Freeing::has(MPI_Comm comm, State* state) {
+    for (Freeing* one = freeing; one != nullptr; one = one->outer_)
+        if (one->comm_ == comm)
+            one->late_ = state;
 }
 
 int start() {

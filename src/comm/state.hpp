@@ -88,6 +88,23 @@ extern Farewell on_free;
 // Has the communicator a state? One that has been freed has none.
 bool lives(MPI_Comm comm);
 
+// While MPI frees a communicator. The program's attributes have callbacks then, which may pass device memory on it when
+// its state has gone already: it gets another one, which MPI does not delete any more.
+class Freeing {
+  public:
+    explicit Freeing(MPI_Comm comm);
+    ~Freeing();
+    Freeing(const Freeing&) = delete;
+    Freeing& operator=(const Freeing&) = delete;
+    int done(int code);                            // MPI's code, which comes back
+    static void has(MPI_Comm comm, State* state);  // a new one, or nullptr where it goes
+
+  private:
+    const MPI_Comm comm_;
+    Freeing* const outer_;  // a callback may free others
+    State* late_ = nullptr;
+};
+
 // Called by lifecycle. start() makes the attribute key; stop() frees every state that the program has not freed.
 int start();
 void stop();

@@ -1,6 +1,7 @@
 // What a program may do while communicators live and operations on device memory are under way. The first argument says
 // what; ends.test runs each and looks at how it ends.
 //   freed     frees the communicators of messages and collectives under way, then waits
+//   callbacks passes device memory in the callbacks of attributes of communicators that are duplicated and freed
 //   fork      starts processes meanwhile: one that runs another program, one that ends at once, one by system()
 //   finalize  calls MPI_Finalize with live communicators and with requests that nobody completes
 //   last      calls MPI_Finalize, in which an attribute of MPI_COMM_SELF passes device memory once more
@@ -123,6 +124,36 @@ void leave_much() {
     MPI_Irecv(unmatched->at(0), comm_test::kCount, MPI_DOUBLE, MPI_ANY_SOURCE, 99, other, &request);
 }
 
+int copy_attribute(MPI_Comm comm, int, void*, void* value, void* copy, int* flag) {
+    failures += comm_test::Use(comm, "in a copy callback").all();
+    std::memcpy(copy, static_cast<void*>(&value), sizeof value);
+    *flag = 1;
+    return MPI_SUCCESS;
+}
+
+int delete_attribute(MPI_Comm comm, int, void*, void*) {
+    failures += comm_test::Use(comm, "in a delete callback").all();
+    return MPI_SUCCESS;
+}
+
+// Some have been used before the attribute is set, some after, some in its callbacks alone.
+void callbacks() {
+    int key = MPI_KEYVAL_INVALID;
+    MPI_Comm_create_keyval(copy_attribute, delete_attribute, &key, nullptr);
+    for (int i = 0; i < 6; ++i) {
+        MPI_Comm comm = MPI_COMM_NULL, copy = MPI_COMM_NULL;
+        MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &comm);
+        failures += i % 3 == 0 ? comm_test::Use(comm, "before").just_sum() : 0;
+        MPI_Comm_set_attr(comm, key, nullptr);
+        failures += i % 3 == 1 ? comm_test::Use(comm, "after").just_sum() : 0;
+        MPI_Comm_dup(comm, &copy);
+        failures += i < 3 ? comm_test::Use(copy, "the copy").just_sum() : 0;
+        MPI_Comm_free(&comm);
+        MPI_Comm_free(&copy);
+    }
+    MPI_Comm_free_keyval(&key);
+}
+
 // MPI_Finalize deletes the attributes of MPI_COMM_SELF first, and MPI works in their callbacks (MPI 4.0
 // section 11.2.4).
 int use_once_more(MPI_Comm, int, void*, void*) {
@@ -152,6 +183,8 @@ int main(int argc, char** argv) {
         freed();
     } else if (what == "fork") {
         forks();
+    } else if (what == "callbacks") {
+        callbacks();
     } else if (what == "last") {
         leave_for_the_last();
     } else {
