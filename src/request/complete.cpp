@@ -9,8 +9,9 @@
 #include "request/engine.hpp"
 #include "request/known.hpp"
 #include "request/watched.hpp"
-#include "route/depth.hpp"
 
+// MPI's functions are called as from the program here, since the handlers for its errors are: what they call is as from
+// anywhere else.
 namespace swy::request::complete {
 namespace {
 
@@ -51,102 +52,96 @@ class Statuses {
     MPI_Status* seen_;
 };
 
-template <typename... P, typename... A>
-int inside(int (*function)(P...), A... arguments) {
-    const route::Inside guard;
-    return function(arguments...);
-}
-
 }  // namespace
 
 int wait(MPI_Request* request, MPI_Status* status) {
     const Found found = request != nullptr ? find(*request) : Found{};
     if (!counts(found))
-        return inside(real::Wait, request, status);
+        return real::Wait(request, status);
     const Known known(0, found);
     const OneStatus seen(status);
-    const int code = inside(real::Wait, request, static_cast<MPI_Status*>(seen));
+    const int code = real::Wait(request, seen);
     return complete_one(known, *request, code, *seen);
 }
 
 int waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
     Completing completing(requests, count);
     if (completing.none() || index == nullptr)
-        return inside(real::Waitany, count, requests, index, status);
+        return real::Waitany(count, requests, index, status);
     const OneStatus seen(status);
     *index = MPI_UNDEFINED;  // should the real call not come so far
-    const int code = inside(real::Waitany, count, requests, index, static_cast<MPI_Status*>(seen));
+    const int code = real::Waitany(count, requests, index, seen);
     return completing.one(*index, code, *seen);
 }
 
 int waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
     Completing completing(requests, count);
     if (completing.none())
-        return inside(real::Waitall, count, requests, statuses);
+        return real::Waitall(count, requests, statuses);
     const Statuses seen(statuses, count);
-    const int code = inside(real::Waitall, count, requests, static_cast<MPI_Status*>(seen));
+    const int code = real::Waitall(count, requests, seen);
     return completing.several(code, seen.first(count), nullptr);
 }
 
 int waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
     Completing completing(requests, count);
     if (completing.none() || completed == nullptr || indices == nullptr)
-        return inside(real::Waitsome, count, requests, completed, indices, statuses);
+        return real::Waitsome(count, requests, completed, indices, statuses);
     const Statuses seen(statuses, count);
     *completed = 0;
-    const int code = inside(real::Waitsome, count, requests, completed, indices, static_cast<MPI_Status*>(seen));
+    const int code = real::Waitsome(count, requests, completed, indices, seen);
     return completing.several(code, seen.first(*completed), indices);
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
     const Found found = request != nullptr ? find(*request) : Found{};
     if (!counts(found) || flag == nullptr)
-        return inside(real::Test, request, flag, status);
+        return real::Test(request, flag, status);
     const Known known(0, found);
     const OneStatus seen(status);
     *flag = 0;
-    const int code = inside(real::Test, request, flag, static_cast<MPI_Status*>(seen));
+    const int code = real::Test(request, flag, seen);
     return *flag != 0 ? complete_one(known, *request, code, *seen) : code;
 }
 
 int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
     Completing completing(requests, count);
     if (completing.none() || index == nullptr || flag == nullptr)
-        return inside(real::Testany, count, requests, index, flag, status);
+        return real::Testany(count, requests, index, flag, status);
     const OneStatus seen(status);
     *flag = 0;
     *index = MPI_UNDEFINED;
-    const int code = inside(real::Testany, count, requests, index, flag, static_cast<MPI_Status*>(seen));
+    const int code = real::Testany(count, requests, index, flag, seen);
     return completing.one(*flag != 0 ? *index : MPI_UNDEFINED, code, *seen);
 }
 
 int testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
     Completing completing(requests, count);
     if (completing.none() || flag == nullptr)
-        return inside(real::Testall, count, requests, flag, statuses);
+        return real::Testall(count, requests, flag, statuses);
     const Statuses seen(statuses, count);
     *flag = 0;
-    const int code = inside(real::Testall, count, requests, flag, static_cast<MPI_Status*>(seen));
+    const int code = real::Testall(count, requests, flag, seen);
     return *flag != 0 ? completing.several(code, seen.first(count), nullptr) : code;
 }
 
 int testsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
     Completing completing(requests, count);
     if (completing.none() || completed == nullptr || indices == nullptr)
-        return inside(real::Testsome, count, requests, completed, indices, statuses);
+        return real::Testsome(count, requests, completed, indices, statuses);
     const Statuses seen(statuses, count);
     *completed = 0;
-    const int code = inside(real::Testsome, count, requests, completed, indices, static_cast<MPI_Status*>(seen));
+    const int code = real::Testsome(count, requests, completed, indices, seen);
     return completing.several(code, seen.first(*completed), indices);
 }
 
 int get_status(MPI_Request request, int* flag, MPI_Status* status) {
     const Found found = find(request);
     if (!counts(found) || flag == nullptr)
-        return inside(real::Request_get_status, request, flag, status);
+        return real::Request_get_status(request, flag, status);
     const Known known(0, found);
     const OneStatus seen(status);
-    const int code = inside(real::Request_get_status, request, flag, static_cast<MPI_Status*>(seen));
+    const int code = real::Request_get_status(request, flag, seen);
     if (code == MPI_SUCCESS && *flag != 0)
         look_at(known, *seen);
     return code;
@@ -155,7 +150,7 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
 int start(MPI_Request* request) {
     const Found found = request != nullptr ? find(*request) : Found{};
     if (!found)
-        return inside(real::Start, request);
+        return real::Start(request);
     const MPI_Request before = *request;
     int code = MPI_SUCCESS;
     if (found.record->handle != nullptr) {
@@ -167,7 +162,7 @@ int start(MPI_Request* request) {
         }
         return code;
     }
-    code = inside(real::Start, request);
+    code = real::Start(request);
     if (*request != before) {
         HostReceive receive = found.record->receive;
         leave(found);
@@ -184,7 +179,7 @@ int start(MPI_Request* request) {
 int startall(int count, MPI_Request* requests) {
     if (requests == nullptr ||
         std::none_of(requests, requests + std::max(count, 0), [](MPI_Request r) { return bool(find(r)); }))
-        return inside(real::Startall, count, requests);
+        return real::Startall(count, requests);
     for (int i = 0; i < count; ++i)
         if (const int code = start(&requests[i]); code != MPI_SUCCESS)
             return code;
@@ -195,7 +190,7 @@ int cancel(MPI_Request* request) {
     const Found found = request != nullptr ? find(*request) : Found{};
     const std::shared_ptr<Handle> handle = found ? found.record->handle : nullptr;
     if (handle == nullptr || !handle->persistent() || handle->operation() == nullptr)
-        return inside(real::Cancel, request);  // which asks a generalized request's cancel function
+        return real::Cancel(request);  // which asks a generalized request's cancel function
     const Hold hold;
     if (!handle->operation()->done())
         handle->operation()->cancel();
@@ -205,18 +200,17 @@ int cancel(MPI_Request* request) {
 int free(MPI_Request* request) {
     const Found found = request != nullptr ? find(*request) : Found{};
     if (!found)
-        return inside(real::Request_free, request);
+        return real::Request_free(request);
     const Record& record = *found.record;
     if (const std::shared_ptr<Handle> handle = record.handle) {
         leave(found);
-        const route::Inside guard;
         return handle->free(*request);
     }
     HostReceive receive = record.receive;
     const bool active = !record.persistent || record.started;
     leave(found);
     if (!active)
-        return inside(real::Request_free, request);
+        return real::Request_free(request);
     abandon(*request, std::move(receive));
     *request = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
