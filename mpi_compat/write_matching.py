@@ -67,12 +67,15 @@ def past(row, tests):
     if sees_status(row):
         passed = ["seen" if a.name == "status" else a.name for a in row.arguments]
         passed = [a for a in passed if a != "seen"] + ["seen"] + (["code"] if envelope(row) else [])
+        code = "code"
+        if probes(row) and named(row, "message"):
+            code = f"p2p::found({', '.join(['code', 'message', 'comm'] + (['flag'] if named(row, 'flag') else []))})"
         return f"""{condition(tests)}
         MPI_Status own;
         MPI_Status* const seen = p2p::to_see(status, own);
 {real(row, "const int code = ")}
         if (!p2p::is_envelope(*seen)) [[likely]]
-            return code;
+            return {code};
 {fill(f"        return routed_{row.name}(", passed, ");", 12)}
     }}
 """

@@ -86,7 +86,20 @@ bool has_members_outside(MPI_Comm comm, bool inter) {
     return members != ours;
 }
 
+State* attached(MPI_Comm comm, bool& valid) {
+    void* value = nullptr;
+    int found = 0;
+    valid = real::Comm_get_attr(comm, key, static_cast<void*>(&value), &found) == MPI_SUCCESS;
+    return valid && found ? static_cast<State*>(value) : nullptr;
+}
+
+// Several threads may be the first to use a communicator, in point-to-point.
 State* make(MPI_Comm comm) {
+    static constinit std::mutex making;
+    const std::scoped_lock one_at_a_time(making);
+    bool valid = false;
+    if (State* other = attached(comm, valid); other != nullptr)
+        return other;
     auto* state = new (std::nothrow) State;
     if (state == nullptr)
         return nullptr;
@@ -130,11 +143,12 @@ State* of(MPI_Comm comm) {
     const std::uint64_t now = generation.load(std::memory_order_acquire);
     if (key == MPI_KEYVAL_INVALID)
         return nullptr;
-    void* value = nullptr;
-    int found = 0;
-    if (real::Comm_get_attr(comm, key, static_cast<void*>(&value), &found) != MPI_SUCCESS)
+    bool valid = false;
+    State* state = attached(comm, valid);
+    if (!valid)
         return nullptr;
-    State* state = found ? static_cast<State*>(value) : make(comm);
+    if (state == nullptr)
+        state = make(comm);
     if (state != nullptr)
         remembered = {comm, state, now};
     return state;
@@ -146,11 +160,8 @@ State* lately_used(MPI_Comm comm) {
 }
 
 State* known(MPI_Comm comm) {
-    void* value = nullptr;
-    int found = 0;
-    const bool asked =
-        key != MPI_KEYVAL_INVALID && real::Comm_get_attr(comm, key, static_cast<void*>(&value), &found) == MPI_SUCCESS;
-    return asked && found ? static_cast<State*>(value) : nullptr;
+    bool valid = false;
+    return key != MPI_KEYVAL_INVALID ? attached(comm, valid) : nullptr;
 }
 
 bool lives(MPI_Comm comm) {

@@ -219,7 +219,7 @@ Begun begin_receive(const Call& call, const Operand& operand, int source, int ta
 }
 
 Begun begin_receive(const Call& call, const Operand& operand, MPI_Message* message) {
-    auto receive = std::make_shared<Receive>(call.id, call.owner.comm,
+    auto receive = std::make_shared<Receive>(call.id, found_on(*message),
                                              receive_payload(call, operand, *message != MPI_MESSAGE_NO_PROC));
     const Into into{operand.count, operand.type};
     const request::Hold hold;

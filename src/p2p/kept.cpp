@@ -2,9 +2,12 @@
 
 #include <list>
 #include <map>
+#include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include "comm/control.hpp"
+#include "comm/state.hpp"
 #include "p2p/exchange.hpp"
 #include "p2p/plain.hpp"
 #include "real.hpp"
@@ -22,6 +25,16 @@ std::map<MPI_Message, Taken>& given() {
     return *messages;
 }
 
+// By the handles, which MPI uses again and again: there are no more than messages have been matched at one time.
+struct FoundOn {
+    std::mutex mutex;
+    std::unordered_map<MPI_Message, MPI_Comm> comms;
+};
+FoundOn& all_found() {
+    static auto* found = new FoundOn;
+    return *found;
+}
+
 std::list<Taken>::iterator first_match(std::list<Taken>& list, int source, int tag) {
     auto it = list.begin();
     while (it != list.end() &&
@@ -31,6 +44,18 @@ std::list<Taken>::iterator first_match(std::list<Taken>& list, int source, int t
 }
 
 }  // namespace
+
+void remember(MPI_Message message, MPI_Comm comm) {
+    comm::of(comm);  // so that the receive can tell whether the communicator still is
+    const std::scoped_lock lock(all_found().mutex);
+    all_found().comms[message] = comm;
+}
+
+MPI_Comm found_on(MPI_Message message) {
+    const std::scoped_lock lock(all_found().mutex);
+    const auto found = all_found().comms.find(message);
+    return found != all_found().comms.end() && comm::lives(found->second) ? found->second : MPI_COMM_NULL;
+}
 
 const Taken* find_kept(MPI_Comm comm, int source, int tag) {
     const auto list = all().find(comm);
@@ -137,6 +162,10 @@ void forget_kept(MPI_Comm comm) {
 void forget_kept() {
     all().clear();
     given().clear();
+    {
+        const std::scoped_lock lock(all_found().mutex);
+        all_found().comms.clear();
+    }
     kept.store(0, std::memory_order_relaxed);
 }
 

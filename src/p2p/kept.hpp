@@ -14,6 +14,10 @@ namespace swy::p2p {
 const Taken* find_kept(MPI_Comm comm, int source, int tag);
 std::optional<Taken> take_kept(MPI_Comm comm, int source, int tag);
 
+// The communicator on which a matched probe has found the message; MPI_COMM_NULL when nobody has seen that, or when it
+// is gone. Not under the lock.
+MPI_Comm found_on(MPI_Message message);
+
 // A probe has met a message as long as an envelope from `source` with `tag`: takes all messages from that source, in
 // their order, until it has that one (MPI 4.0 section 3.5: messages do not overtake). MPI's code.
 int keep_through(MPI_Comm comm, int source, int tag);

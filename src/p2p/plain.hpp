@@ -45,6 +45,17 @@ inline bool has_no_envelope(MPI_Count count, MPI_Datatype type) {
            bytes < kEnvelopeBytes && !errors_return.load(std::memory_order_relaxed);
 }
 
+// A matched probe of the program's has found a message on the communicator. The receive that follows does not name it,
+// and its errors are the communicator's.
+void remember(MPI_Message message, MPI_Comm comm);
+
+// The same after a real one, which has returned `code`; `flag` is that of one that does not block.
+inline int found(int code, const MPI_Message* message, MPI_Comm comm, const int* flag = nullptr) {
+    if (code == MPI_SUCCESS && (flag == nullptr || *flag != 0))
+        remember(*message, comm);
+    return code;
+}
+
 // The status that the real call fills: the program's, or ours where it wants none. What it held is no length.
 inline MPI_Status* to_see(MPI_Status* wanted, MPI_Status& own) {
     MPI_Status* const seen = wanted != MPI_STATUS_IGNORE ? wanted : &own;

@@ -115,6 +115,8 @@ int probe(MPI_Comm comm, const Matching& asked, bool matched) {
         }
         if (asked.flag != nullptr)
             *asked.flag = there ? 1 : 0;
+        if (matched && there && rc == MPI_SUCCESS)
+            remember(*asked.message, comm);
         if (rc != MPI_SUCCESS || there)
             return rc;
         // Also where a call asks once: MPI's own progress, which it runs under the lock, steps no operation, and a

@@ -23,7 +23,7 @@
 namespace swy::p2p {
 namespace {
 
-// Null for a matched receive, which does not name its communicator, and for one that the program has freed since (MPI
+// Null for a matched receive whose communicator is not known, and for one that the program has freed since (MPI
 // 4.0 section 7.4.3: what is pending completes all the same).
 comm::State* state_of(MPI_Comm comm) {
     return comm != MPI_COMM_NULL && comm::lives(comm) ? comm::of(comm) : nullptr;

@@ -98,7 +98,7 @@ class Generalized final : public Handle {
 }  // namespace
 
 int hand_out(std::shared_ptr<Operation> operation, MPI_Request* request) {
-    if (operation->comm() != MPI_COMM_NULL)  // MPI_Imrecv has none, nor have files
+    if (operation->comm() != MPI_COMM_NULL)  // files have none, and MPI_Imrecv may have none
         comm::of(operation->comm());         // so that an error can tell whether the communicator still is
     return Generalized::begin(std::make_shared<Generalized>(std::move(operation)), request);
 }
