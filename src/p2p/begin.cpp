@@ -100,12 +100,14 @@ Begun send_copy(const Call& call, const Payload& data, int dest, int tag, Mode m
     auto send = std::make_shared<PlainSend>(call.id, call.owner.comm, data.bytes);
     if (data.device)
         send->ledger().route(Carrier::kStaged, reason);
+    bool has_memory = false;
     {
         const request::Hold hold;
         Landing::collect_left();
-        if (!send->copy().acquire(data.where.context, data.bytes))
-            return {nullptr, no_memory(call, data.bytes)};
+        has_memory = send->copy().acquire(data.where.context, data.bytes);
     }
+    if (!has_memory)
+        return {nullptr, no_memory(call, data.bytes)};
     const auto packing = carrier::staged::pack(data, send->copy().data(), send->copy().page_locked());
     if (const std::string failure = complete(*packing); !failure.empty())
         return {nullptr, error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure))};

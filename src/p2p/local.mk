@@ -33,6 +33,8 @@ libswy_la_SOURCES += \
     src/p2p/probe.hpp \
     src/p2p/receive.cpp \
     src/p2p/receive.hpp \
+    src/p2p/refused.cpp \
+    src/p2p/refused.hpp \
     src/p2p/send.cpp \
     src/p2p/send.hpp \
     src/p2p/shared.cpp \

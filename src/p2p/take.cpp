@@ -17,6 +17,7 @@
 #include "p2p/point_to_point.hpp"
 #include "p2p/probe.hpp"
 #include "p2p/receive.hpp"
+#include "p2p/refused.hpp"
 #include "real.hpp"
 #include "request/engine.hpp"
 #include "request/handle.hpp"
@@ -239,7 +240,9 @@ int by_operation(const Row& row, const Call& call) {
 int take(const Call& call, Real real) {
     const Row& row = row_of(call.id);
     if (row.act == Act::kProbe || row.act == Act::kMatchedProbe)
-        return envelopes ? probe(call.owner.comm, *call.matching, row.act == Act::kMatchedProbe) : real(call);
+        return !envelopes || (!call.matching->found && refused(call))
+                   ? left_to_mpi(call, real)
+                   : probe(call.owner.comm, *call.matching, row.act == Act::kMatchedProbe);
     const bool none_kept = kept.load(std::memory_order_relaxed) == 0;
     if (stays_with_mpi(row, call)) {
         if (row.act == Act::kSend)
@@ -249,6 +252,13 @@ int take(const Call& call, Real real) {
             return small_host_receive(row, call, real);
         if (!envelopes)
             return host(call, real);
+    }
+    if (refused(call)) {
+        const int rc = left_to_mpi(call, real);
+        if (rc != MPI_SUCCESS || row.form != Form::kPersistent)
+            return rc;
+        // Open MPI takes types that are not committed in MPI_Ssend_init and its like.
+        real::Request_free(call.matching->request);
     }
     if (!request::engine_runs() && row.form != Form::kBlocking)
         return error::raise(call, MPI_ERR_OTHER,

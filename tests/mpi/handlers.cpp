@@ -1,7 +1,8 @@
 // Error handlers of the program's that call MPI on another communicator, with host and with device memory, small and
-// large: they get what arithmetic gives, also where other ranks make the same calls outside of any handler. The errors
-// are a message that is longer than the device buffer of one rank's receive, which Switchyard raises, a root that no
-// communicator has, which MPI raises on all, and a message of one rank's from host memory to a rank that there is not.
+// large: they get what arithmetic gives, also where other ranks make the same calls outside of any handler. And they
+// free requests, and replace themselves. The errors are messages that are longer than one rank's receive, which
+// Switchyard raises for device memory and MPI for host memory, a root that no communicator has, which MPI raises on
+// all, and every point-to-point call of one rank's, from host and device memory, with an argument that MPI refuses.
 // launch: -n 2 --gpus 2
 // launch: -n 3 --gpus 3 -x SWITCHYARD_NCCL=0
 // test-timeout: 60
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "gpu.hpp"
+#include "p2p/erroneous.hpp"
+#include "p2p/truncated.hpp"
 
 namespace {
 
@@ -48,9 +51,21 @@ void communicate() {
             sum_and_pass_on(kind, count);
 }
 
-void handle(MPI_Comm*, int*, ...) {  // NOLINT: MPI's type
+MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+
+void handle(MPI_Comm* comm, int*, ...) {  // NOLINT: MPI's type
     ++handled;
     communicate();
+    const gpu::Memory memory(gpu::Kind::kDevice, sizeof(double));
+    for (const auto begin : {MPI_Recv_init, MPI_Irecv}) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        begin(memory.at(0), 1, MPI_DOUBLE, MPI_PROC_NULL, 0, other, &request);
+        MPI_Request_free(&request);
+    }
+    MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+    const int code = MPI_Send(memory.at(0), 1, MPI_DOUBLE, -77, 0, *comm);
+    expect(truncated::class_of(code) == MPI_ERR_RANK, "the error within a handler's MPI_Send", memory.kind(), 1);
+    MPI_Comm_set_errhandler(*comm, handler);
 }
 
 // By rank 0 alone; how many errors.
@@ -74,6 +89,58 @@ int send_to_nobody(MPI_Comm comm) {
     return errors;
 }
 
+// By rank 0 alone, on the device.
+int refused(MPI_Comm comm) {
+    int errors = 0;
+    for (const int count : {1000, 30000}) {
+        const gpu::Memory memory(gpu::Kind::kDevice, static_cast<std::size_t>(count) * sizeof(double));
+        const erroneous::Arguments right{memory.at(0), count, MPI_DOUBLE, MPI_PROC_NULL, 0, comm};
+        for (const erroneous::Shape& shape : erroneous::kShapes) {
+            const auto fault = shape.has_peer ? erroneous::Fault::kRank : erroneous::Fault::kCount;
+            if (rank != 0) {
+                communicate();
+                continue;
+            }
+            const int before = handled;
+            shape.make(with(right, fault, MPI_DATATYPE_NULL));
+            expect(handled == before + 1, shape.name, memory.kind(), count);
+            ++errors;
+        }
+    }
+    return errors;
+}
+
+// Messages of rank 1's that are too long for what rank 0 has for them.
+int too_long(MPI_Comm comm) {
+    constexpr gpu::Kind kEnds[] = {gpu::Kind::kHost, gpu::Kind::kDevice};
+    int errors = 0;
+    for (const truncated::Receive& receive : truncated::kReceives)
+        for (const gpu::Kind from : kEnds)
+            for (const gpu::Kind to : kEnds) {
+                constexpr int kCount = 20000;
+                const gpu::Memory memory(rank == 0 ? to : from, sizeof(double) * kCount);
+                const gpu::Memory more(gpu::Kind::kDevice, sizeof(double));
+                // One of Switchyard's own that is never due.
+                MPI_Request beside = MPI_REQUEST_NULL;
+                if (rank == 0)
+                    MPI_Irecv(more.at(0), 1, MPI_DOUBLE, 0, 99, comm, &beside);
+                if (rank == 1)
+                    MPI_Send(memory.at(0), kCount, MPI_DOUBLE, 0, truncated::kTag, comm);
+                if (rank == 0) {
+                    const int before = handled;
+                    int in_status = MPI_SUCCESS;
+                    receive.make(memory.at(0), kCount / 2, comm, in_status);
+                    expect(handled == before + 1, receive.name, to, kCount);
+                    ++errors;
+                    MPI_Cancel(&beside);
+                    MPI_Wait(&beside, MPI_STATUS_IGNORE);
+                } else {
+                    communicate();
+                }
+            }
+    return errors;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -85,7 +152,6 @@ int main(int argc, char** argv) {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_dup(MPI_COMM_WORLD, &other);
-    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
     MPI_Comm_create_errhandler(handle, &handler);
     MPI_Comm_set_errhandler(comm, handler);
     {
@@ -102,7 +168,8 @@ int main(int argc, char** argv) {
         }
     }
     const int alone = send_to_nobody(comm);
-    const int wanted = (rank == 0 ? 2 * kRounds : kRounds) + alone;
+    const int begun_wrong = refused(comm);
+    const int wanted = (rank == 0 ? 2 * kRounds : kRounds) + alone + begun_wrong + too_long(comm);
     if (handled != wanted) {
         std::fprintf(stderr, "FAILED on rank %d: %d errors handled, not %d\n", rank, handled, wanted);
         ++failures;
