@@ -241,9 +241,10 @@ inline constexpr Setting kSettings[] = {
     {{"SWITCHYARD_TIMEOUT", kSeconds, "0",
       "A device operation that takes longer gives an MPI error that names the call and the communicator, in place of "
       "waiting. 0 waits for ever. Collectives that do not block, and starts of persistent ones, are timed from the "
-      "call on until all ranks have made it, and the error names ranks of which there is no sign. Messages between "
-      "jobs that were started apart are timed from the call on, since these cannot tell each other that they are "
-      "ready.",
+      "call on until all ranks have made it, and the error names ranks of which there is no sign. A message is timed "
+      "from when its send and its receive have been matched: one that has no match waits as it does in MPI, for ever. "
+      "Messages between jobs that were started apart are timed from the call on, since these cannot tell each other "
+      "that they are ready.",
       true},
      [](std::string_view text, Values& values) { return parse_seconds(text, values.timeout); },
      [](const Values& values) { return print_seconds(values.timeout); },
