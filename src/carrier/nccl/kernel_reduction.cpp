@@ -1,6 +1,7 @@
 #include "carrier/nccl/kernel_reduction.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 
 #include "datatype/element.hpp"
@@ -20,7 +21,7 @@ class Plan {
     Plan(const Call& call, const Ends& ends, const datatype::Reduction& what, int rank, int size, Work& work)
         : id_(blocking_form(call.id)),
           what_(what),
-          significant_(datatype::size_of(call.operands.back().type)),
+          layout_(datatype::layout_of(call.operands.back().type)),
           sized_(ends.recv != nullptr ? *ends.recv : *ends.send),
           rank_(rank),
           size_(size),
@@ -50,7 +51,7 @@ class Plan {
     bool scattered() const { return id_ == CallId::kReduceScatter || id_ == CallId::kReduceScatterBlock; }
 
     // Elements with a gap are received aside: what lies in the gaps of the program's buffer stays.
-    bool gap() const { return significant_ != what_.bytes; }
+    bool gap() const { return layout_->size != what_.bytes; }
     bool lands() const { return gap() && !scattered() && result_for(rank_) >= 0; }
 
     // Where MPI does not say who gets which result, everybody reduces as many elements.
@@ -120,21 +121,27 @@ class Plan {
         }
     }
 
-    Copy copy(std::byte* to, const std::byte* from, std::size_t count) const {
-        return gap() ? Copy{to, from, significant_, count, what_.bytes} : Copy{to, from, count * what_.bytes};
+    // A gap may be within an element (MPI_SHORT_INT) or at its end (MPI_DOUBLE_INT).
+    void copy(Stage& stage, std::byte* to, const std::byte* from, std::size_t count) const {
+        if (!gap()) {
+            stage.copies.push_back({to, from, count * what_.bytes});
+            return;
+        }
+        for (const datatype::Block& run : layout_->blocks)
+            stage.copies.push_back({to + run.offset, from + run.offset, run.length, count, what_.bytes});
     }
 
     void put_in_place(Stage& stage) const {
         if (mine_.count != 0 && result_for(rank_) >= 0)
-            stage.copies.push_back(copy(scattered() ? recv_ : in(recv_, mine_), slot(result_for(rank_)), mine_.count));
+            copy(stage, scattered() ? recv_ : in(recv_, mine_), slot(result_for(rank_)), mine_.count);
         for (int r = 0; r < size_ && lands(); ++r)
             if (const Part theirs = part(r); r != rank_ && theirs.count != 0)
-                stage.copies.push_back(copy(in(recv_, theirs), in(landing_, theirs), theirs.count));
+                copy(stage, in(recv_, theirs), in(landing_, theirs), theirs.count);
     }
 
     const CallId id_;
     const datatype::Reduction& what_;
-    const std::size_t significant_;  // bytes of an element
+    const std::shared_ptr<const datatype::Layout> layout_;  // of an element
     const Operand& sized_;
     const int rank_, size_, root_;
     std::byte* const send_;

@@ -78,11 +78,12 @@ const std::vector<Form>& movements() {
     return all;
 }
 
-// Elements between bytes that must stay as they are.
+// Elements between bytes that must stay as they are. A pair's location has something in all of its bytes.
 std::vector<std::byte> elements(const Type& type, int seed) {
     std::vector<std::byte> all(type.extent() * kCount, std::byte{0xee});
     for (int i = 0; i < kCount; ++i)
-        predefined::put(type, &all[static_cast<std::size_t>(i) * type.extent()], 1 + (i + seed) % 3, i + 10 * seed);
+        predefined::put(type, &all[static_cast<std::size_t>(i) * type.extent()], 1 + (i + seed) % 3,
+                        (1 + i + 10 * seed) * 16843009);
     return all;
 }
 
