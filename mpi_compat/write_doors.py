@@ -39,9 +39,9 @@ using namespace swy;
 
 
 def door(row):
-    """Up to five functions, for what each needs on the stack would be paid for by the one before: the door itself, which also passes what is
+    """Up to six functions, for what each needs on the stack would be paid for by the one before: the door itself, which also passes what is
     surely host memory, or has the next do so for receives; one that does so where something is left to do afterwards; the one that asks
-    the driver; and the one that describes the call to the router."""
+    the driver, where nothing else is left to ask; the one that asks everything; and the one that describes the call to the router."""
     real = f"real::{real_name(row.name)}("
     head = fill(f'extern "C" SWY_EXPORT {row.result} {row.name}(', [a.declaration() for a in row.arguments], ") {", 4)
     straight = fill(f"        return {real}", [a.name for a in row.arguments], ");", 12)
@@ -49,27 +49,56 @@ def door(row):
         return group_door(row, head, straight)
     if row.has("duplicates"):
         return duplicate_door(row, head, straight)
-    surely = surely_host(row)
+    surely = surely_tests(row)
     asks = bool(host(row) or found(row))
-    opens = surely and write_matching.looks_for_envelopes(row)
-    following = "open" if opens else "asked" if asks else "routed"
+    opens = bool(surely) and write_matching.looks_for_envelopes(row)
+    following = "asked" if asks else "routed"
+    open_gate = "state == gate::State::kOpen"
+    if opens:
+        known = f"    if ({open_gate}) [[likely]]\n    {handing_on(row, 'open')}\n"
+    else:
+        known = past_surely(row, [open_gate] + surely) if surely else ""
     closed = """    const gate::State state = gate::surely();
     if (state == gate::State::kClosed) [[likely]]""" if asks else "    if (gate::closed()) [[likely]]"
     return f"""{routed(row, real)}
-{asked(row, straight) if asks else ""}{opened(row, surely) if opens else ""}{head}
+{asked(row, straight) if asks else ""}{mapped(row) if surely else ""}{opened(row, surely) if opens else ""}{head}
 {closed}
 {straight}
-{"" if opens else surely}{handing_on(row, following)}
+{known}{handing_on(row, following)}
 }}
 SWY_PAIR({row.name})
 """
 
 
 def opened(row, surely):
-    small = write_matching.past_small(row, surely_tests(row))
-    unseen = f"{condition(['state == gate::State::kOpen'] + write_matching.unseen(row))}\n    {handing_on(row, 'unseen')}\n    }}\n"
-    return function(row, "unseen", surely + handing_on(row, "asked")) + function(
-        row, "open", f"    const gate::State state = gate::surely();\n{small}{unseen}{handing_on(row, 'asked')}")
+    unseen = f"{condition(write_matching.unseen(row))}\n    {handing_on(row, 'unseen')}\n    }}\n"
+    return function(row, "unseen", write_matching.past_unseen(row, surely) + handing_on(row, "asked")) + function(
+        row, "open", past_surely(row, write_matching.small(row, surely)) + unseen + handing_on(row, "asked"))
+
+
+def past_surely(row, tests):
+    """The way past the router for what is known to be host memory without a call of any function; what is not has the driver asked of it."""
+    others = [t for t in tests if not t.startswith("route::on_host(")]
+    buffers = ", ".join(b.name for b in row.buffers)
+    return f"""{condition(others)}
+        if (device::surely_host({buffers})) [[likely]]
+{real_call(row, 12)}
+    {handing_on(row, "mapped")}
+    }}
+"""
+
+
+def mapped(row):
+    """All tests have held but that of the buffers, which may lie in the host's memory all the same: mapped memory does. A receive that does
+    not go past has a status to come."""
+    tests = [f"route::in_place_or_on_host({b.name})" if row.in_place and row.in_place.sentinel == b.name else f"route::on_host({b.name})"
+             for b in row.buffers]
+    following = handing_on(row, "asked") if write_matching.looks_for_envelopes(row) else to_router(row, row.op() and row.op().name)
+    return function(row, "mapped", f"{condition(tests)}\n{real_call(row, 8)}\n    }}\n{following}")
+
+
+def real_call(row, indent):
+    return fill(f"{' ' * indent}return real::{real_name(row.name)}(", [a.name for a in row.arguments], ");", indent + 4)
 
 
 def asked(row, straight):
@@ -92,9 +121,9 @@ def handing_on(row, name):
     return fill(f"    return {name}_{row.name}(", [a.name for a in row.arguments], ");", 8)
 
 
-def to_router(row):
+def to_router(row, combined=None):
     """Where nothing has been received yet."""
-    values = {"seen": "p2p::to_see(status, own)", "code": "MPI_SUCCESS"}
+    values = {"seen": "p2p::to_see(status, own)", "code": "MPI_SUCCESS", "combine": combined or "combine"}
     passed = [a.name for a in handed_on(row)] + [values.get(name, name) for _, name in found(row)]
     return fill(f"    return routed_{row.name}(", passed, ");", 8)
 
@@ -183,31 +212,22 @@ def host(row):
 
 
 # What a test becomes that calls no function: where it says no, that is no answer.
-SURELY = (("route::on_host(", "device::surely_host("), ("route::plain(", "datatype::surely_predefined("),
-          ("route::small(", "route::surely_small("), ("p2p::under_limit(", "p2p::surely_under_limit("))
-
-
-def surely_host(row):
-    """The way past the router for what is known to be host memory without a call of any function. None for collectives whose size depends on
-    the number of ranks."""
-    tests = surely_tests(row)
-    if not tests or calls_mpi_inside(row) or any(t.startswith("route::small_on_all(") for t in tests):
-        return ""
-    if write_matching.looks_for_envelopes(row):
-        return write_matching.past_unseen(row, tests)
-    if row.op():
-        tests = ["!datatype::extended()"] + [t for t in tests if not t.startswith("!datatype::averages(")]
-    if sum(t.startswith("device::surely_host(") for t in tests) == 2:
-        both = ", ".join(b.name for b in row.buffers)
-        tests = [t for t in tests if not t.startswith("device::surely_host(")] + [f"device::surely_host({both})"]
-    return past(row, ["state == gate::State::kOpen"] + tests, combined=False)
+SURELY = (("route::plain(", "datatype::surely_predefined("), ("route::small(", "route::surely_small("),
+          ("p2p::under_limit(", "p2p::surely_under_limit("))
 
 
 def surely_tests(row):
+    """What must hold for the way past the router, with nothing but the buffers that asks anybody. None for collectives whose size depends on
+    the number of ranks, and for receives that leave something to do but with a status."""
     tests = host(row)
+    if not tests or calls_mpi_inside(row) or any(t.startswith("route::small_on_all(") for t in tests):
+        return []
+    if write_matching.looks_for_envelopes(row) and not write_matching.may_go_unseen(row):
+        return []
     for asks, knows in SURELY:
         tests = [t.replace(asks, knows) for t in tests]
-    return tests
+    tests = (["!datatype::extended()"] if row.op() else []) + [t for t in tests if not t.startswith("!datatype::averages(")]
+    return sorted(tests, key=lambda t: t.startswith("route::on_host("))
 
 
 def past(row, tests, combined):

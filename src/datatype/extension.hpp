@@ -20,7 +20,7 @@ MPI_Op average_operator();
 extern std::atomic<int> open_sessions;
 
 // A program that has asked for none of them pays for this look.
-extern std::atomic<bool> extensions_in_use;
+[[gnu::visibility("hidden")]] extern std::atomic<bool> extensions_in_use;
 
 MPI_Op find_operator(MPI_Op op, MPI_Datatype type, bool may_average);
 bool is_average(MPI_Op op);

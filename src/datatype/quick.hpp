@@ -14,21 +14,26 @@ namespace swy::datatype {
 // Predefined types seen lately, handle and size in one word each: user addresses have 48 bits, the largest predefined
 // type 32 bytes. Handles of predefined types are never used again for others, so an entry is right for ever.
 inline constexpr int kQuickSizes = 64;
-extern std::array<std::atomic<std::uint64_t>, kQuickSizes> quick_sizes;
+[[gnu::visibility("hidden")]] extern std::array<std::atomic<std::uint64_t>, kQuickSizes> quick_sizes;
 // Those that have a size and no gap: MPI_DOUBLE_INT and some other pairs have one, which begins or ends within the
 // length of an envelope.
-extern std::array<std::atomic<std::uintptr_t>, kQuickSizes> quick_handles;
+[[gnu::visibility("hidden")]] extern std::array<std::atomic<std::uintptr_t>, kQuickSizes> quick_handles;
 
 // Open MPI's predefined types are objects of some 500 bytes side by side.
 inline std::size_t quick_slot(std::uintptr_t handle) {
     return (handle >> 9) % kQuickSizes;
 }
 
-// 0 also for what has not been looked up yet.
-inline std::size_t known_size(MPI_Datatype type) {
+// False also for what has not been looked up yet, and true for a null pointer, of no bytes, which is MPI's to refuse.
+inline bool size_is_known(MPI_Datatype type, std::size_t& size) {
     const auto handle = reinterpret_cast<std::uintptr_t>(type);
     const std::uint64_t entry = quick_sizes[quick_slot(handle)].load(std::memory_order_relaxed);
-    return entry >> 16 == handle ? entry & 0xffff : 0;
+    size = entry & 0xffff;
+    return entry >> 16 == handle;
+}
+inline std::size_t known_size(MPI_Datatype type) {
+    std::size_t size = 0;
+    return size_is_known(type, size) ? size : 0;
 }
 
 std::size_t look_up_predefined_size(MPI_Datatype type);

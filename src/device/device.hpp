@@ -79,7 +79,7 @@ Location locate(const void* address);
 
 // How on_device() asks, without cuda.h: cuPointerGetAttribute while a driver is usable, else null.
 using PointerQuery = int (*)(void* value, int attribute, unsigned long long address);
-extern std::atomic<PointerQuery> pointer_query;
+[[gnu::visibility("hidden")]] extern std::atomic<PointerQuery> pointer_query;
 inline constexpr int kMemoryType = 2;    // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 inline constexpr int kInvalidValue = 1;  // CUDA_ERROR_INVALID_VALUE: memory that CUDA does not know
 bool is_device_answer(int result, unsigned type, const void* address);

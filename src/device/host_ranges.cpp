@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -42,8 +43,8 @@ void find_static_data() {
     if (self == end || data == end)
         return;
     const std::uintptr_t moved = reinterpret_cast<std::uintptr_t>(headers) - self->p_vaddr;
-    host_ranges.static_begin.store(moved + data->p_vaddr, std::memory_order_relaxed);
-    host_ranges.static_bytes.store(data->p_memsz, std::memory_order_relaxed);
+    host_ranges.static_begin = moved + data->p_vaddr;
+    host_ranges.static_bytes = data->p_memsz;
 }
 
 // The heap's begin as the kernel names it. One that does not reach to the break that the C library knows is another's
@@ -73,20 +74,27 @@ void find_heap() {
     const std::uintptr_t break_end = (reinterpret_cast<std::uintptr_t>(__curbrk) + page - 1) / page * page;
     if (heap_begin == kNone || heap_end != break_end)
         return;
-    host_ranges.heap_end.store(&__curbrk, std::memory_order_relaxed);
-    host_ranges.heap_begin.store(heap_begin, std::memory_order_relaxed);
+    host_ranges.heap_end = &__curbrk;
+    host_ranges.heap_begin = heap_begin;
+}
+
+void find_stack() {
+    if (&__libc_stack_end == nullptr)
+        return;
+    host_ranges.stack_begin = reinterpret_cast<std::uintptr_t>(__libc_stack_end) - kMainStack;
+    host_ranges.stack_bytes = kMainStack;
 }
 
 }  // namespace
 
+// None of these waits for the dynamic linker, so a thread may wait for another's look whatever it holds.
 void find_host_ranges() {
-    find_static_data();
-    find_heap();
-    if (&__libc_stack_end != nullptr) {
-        const auto end = reinterpret_cast<std::uintptr_t>(__libc_stack_end);
-        host_ranges.stack_begin.store(end - kMainStack, std::memory_order_relaxed);
-        host_ranges.stack_bytes.store(kMainStack, std::memory_order_relaxed);
-    }
+    static std::once_flag once;
+    std::call_once(once, [] {
+        find_static_data();
+        find_heap();
+        find_stack();
+    });
 }
 
 }  // namespace swy::device

@@ -17,14 +17,16 @@
 
 namespace swy::p2p {
 
-extern bool envelopes;  // this job sends envelopes; settled at MPI_Init
+// This job sends envelopes; settled at MPI_Init.
+[[gnu::visibility("hidden")]] extern bool envelopes;
+
 // Messages that probes have found, or matched, and that wait for their receive; one more where receives have to look in
 // any case (probe.cpp).
-extern std::atomic<int> kept;
+[[gnu::visibility("hidden")]] extern std::atomic<int> kept;
 
 // SWITCHYARD_P2P_THRESHOLD of the job's first rank: no envelope stands for a smaller message. The largest number there
 // is in a job without envelopes.
-extern std::size_t limit;
+[[gnu::visibility("hidden")]] extern std::size_t limit;
 
 // A real receive into plain host memory, the first operand that may be written, has returned `code` and a status of the
 // envelope's length, in `status`. Settles the transfer when it is an envelope; MPI's code.
@@ -36,7 +38,7 @@ inline bool none_kept() {
 
 // May a receive that fails return? Not before the program has given a communicator another error handler than the one
 // that ends the job. Then one that is too small for an envelope has received none, if it returns.
-extern std::atomic<bool> errors_return;
+[[gnu::visibility("hidden")]] extern std::atomic<bool> errors_return;
 
 inline bool has_no_envelope(MPI_Count count, MPI_Datatype type) {
     const std::size_t size = datatype::known_size(type);
@@ -70,7 +72,7 @@ inline bool is_envelope(const MPI_Status& status) {
 // After a receive into `bytes` of plain memory that asked MPI for no status, since filling one takes Open MPI longer
 // than all that a door does: may it be an envelope? Only where the source and the tag were given. Memory in which one
 // was found is cleared of it, so none can be left of an earlier message.
-extern std::uint64_t secret_word;  // the first of the job's secret
+[[gnu::visibility("hidden")]] extern std::uint64_t secret_word;  // the first of the job's secret
 bool is_truncation(int code);
 
 inline bool may_be_envelope(int code, const void* address, std::size_t bytes) {

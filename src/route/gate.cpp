@@ -123,11 +123,11 @@ constinit std::atomic<const link_map*> last_seen{&quiet};
 
 void open() {
     State expected = State::kClosed;
-    state.compare_exchange_strong(expected, State::kOpen, std::memory_order_relaxed);
+    state.compare_exchange_strong(expected, State::kOpen);
 }
 
 void watch_calls() {
-    state.store(State::kWatched, std::memory_order_relaxed);
+    state.store(State::kWatched);
 }
 
 void close() {

@@ -15,7 +15,8 @@ enum class State : std::uint8_t {
     kOpen,     // a job with GPUs, or a driver in this process: plain host memory passes
     kWatched,  // a report or a trace is on: every call is looked at
 };
-extern std::atomic<State> state;
+// Hidden, as all that a door reads: the compiler then knows where it is.
+[[gnu::visibility("hidden")]] extern std::atomic<State> state;
 
 // Set by MPI_Init and by refresh(). A gate that is watched stays so.
 void open();
@@ -25,7 +26,7 @@ void close();
 // A library of the process's link map; when it has a successor, something may have been loaded since it was looked at:
 // perhaps a CUDA driver. Always safe to read: a constant, or the last library at the end of MPI_Init, and then one that
 // cannot be unloaded before MPI_Finalize.
-extern std::atomic<const link_map*> last_seen;
+[[gnu::visibility("hidden")]] extern std::atomic<const link_map*> last_seen;
 
 // Looks at the libraries when some were loaded since the last look; adopts a CUDA driver among them and opens the gate.
 State refresh();
@@ -46,7 +47,7 @@ inline bool changed() {
 
 // For doors: without a call of any function. kWatched where that does not tell.
 inline State surely() {
-    return changed() ? State::kWatched : state.load(std::memory_order_relaxed);
+    return changed() ? State::kWatched : state.load(std::memory_order_acquire);
 }
 inline State look() {
     return changed() ? refresh() : state.load(std::memory_order_relaxed);

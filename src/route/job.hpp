@@ -6,10 +6,10 @@
 namespace swy::route {
 
 // Some node of MPI_COMM_WORLD has a GPU driver: collectives above the threshold agree on their route.
-extern bool job_agrees;
+[[gnu::visibility("hidden")]] extern bool job_agrees;
 
 // The least number of bytes that any collective may take over NCCL: SWITCHYARD_NCCL_THRESHOLD of the job's first rank,
 // or less where a tuning file says so for some call (tuning.hpp).
-extern std::size_t threshold;
+[[gnu::visibility("hidden")]] extern std::size_t threshold;
 
 }  // namespace swy::route

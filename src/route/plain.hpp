@@ -24,6 +24,9 @@ inline bool outside_mpi() {
 inline bool on_host(const void* address) {
     return !device::on_device(address);
 }
+inline bool in_place_or_on_host(const void* address) {
+    return address == MPI_IN_PLACE || on_host(address);
+}
 inline bool plain(MPI_Datatype type) {
     return datatype::predefined(type);
 }
@@ -36,8 +39,10 @@ inline bool small(MPI_Count count, MPI_Datatype type) {
     return small(count, datatype::predefined_size(type));
 }
 
+// A count that is not valid is MPI's to refuse, so it does not matter on which side of the threshold it comes out.
 inline bool surely_small(MPI_Count count, MPI_Datatype type) {
-    return small(count, datatype::known_size(type));
+    std::size_t size = 0;
+    return datatype::size_is_known(type, size) && (!job_agrees || static_cast<std::size_t>(count) * size < threshold);
 }
 
 // For as many elements a rank.

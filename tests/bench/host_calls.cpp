@@ -1,15 +1,17 @@
 // Makes N host calls of one kind: what instructions.test counts and host_path.py times.
 //   host_calls CALL N            CALL: send, recv (to and from MPI_PROC_NULL), allreduce (on MPI_COMM_SELF), wait (a
 //   message from this process to itself by Irecv, Isend and a Wait for each), waitall (the same with Waitall)
-// With HOST_CALLS_USE_GPU=1 the process has a CUDA context, as a GPU program has that calls MPI on host memory. With
-// HOST_CALLS_IN_FLIGHT=FROM rank FROM has sent the one after it a large message in device memory, which is received
-// when rank 0 has made its calls; the other ranks make none.
+// The buffers are on the stack, or with HOST_CALLS_MAPPED=1 each on a page of mapped memory, as malloc gives large
+// ones. With HOST_CALLS_USE_GPU=1 the process has a CUDA context, as a GPU program has that calls MPI on host memory.
+// With HOST_CALLS_IN_FLIGHT=FROM rank FROM has sent the one after it a large message in device memory, which is
+// received when rank 0 has made its calls; the other ranks make none.
 //   host_calls compare CALL BYTES   ping-pong or allreduce between all ranks, or split or dup (and the free of
 //   what they make), in turns by the functions that the program finds (the library's, where it is
 //   preloaded) and by libmpi's own; prints the ratio of their times and that of libmpi's to libmpi's, which is 1 but
 //   for noise, and the microseconds of libmpi's own
 #include <dlfcn.h>
 #include <mpi.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -22,8 +24,7 @@
 namespace {
 
 // noinline: callgrind counts what happens below this function alone.
-__attribute__((noinline)) void repeat(std::string_view call, long times) {
-    double in = 1, out = 0;
+__attribute__((noinline)) void repeat(std::string_view call, long times, double& in, double& out) {
     for (long i = 0; i < times; ++i) {
         if (call == "send")
             MPI_Send(&in, 1, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
@@ -45,6 +46,20 @@ __attribute__((noinline)) void repeat(std::string_view call, long times) {
     }
 }
 
+// On the buffers that are asked for.
+void make_calls(std::string_view call, long times) {
+    double in = 1, out = 0;
+    if (std::getenv("HOST_CALLS_MAPPED") == nullptr)
+        return repeat(call, times, in, out);
+    constexpr std::size_t kPage = 4096;
+    void* const pages = mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        std::exit(2);
+    auto* const mapped = static_cast<double*>(pages);
+    repeat(call, times, mapped[0], mapped[kPage / sizeof(double)]);
+    munmap(pages, 2 * kPage);
+}
+
 // The calls of rank 0 while a device message is under way from rank `from` to the next one.
 void repeat_beside(int rank, int from, std::string_view call, long times) {
     constexpr int kBytes = 1 << 20;
@@ -54,7 +69,7 @@ void repeat_beside(int rank, int from, std::string_view call, long times) {
         MPI_Isend(memory.at(0), kBytes, MPI_BYTE, from + 1, 0, MPI_COMM_WORLD, &request);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
-        repeat(call, times);
+        make_calls(call, times);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == from + 1)
         MPI_Recv(memory.at(0), kBytes, MPI_BYTE, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -193,7 +208,7 @@ int main(int argc, char** argv) {
     } else if (from != nullptr) {
         repeat_beside(rank, std::atoi(from), argv[1], std::atol(argv[2]));
     } else {
-        repeat(argv[1], std::atol(argv[2]));
+        make_calls(argv[1], std::atol(argv[2]));
     }
     MPI_Finalize();
     return 0;

@@ -25,7 +25,7 @@ class HostRanges : public ::testing::Test {
   protected:
     void SetUp() override {
         find_host_ranges();
-        if (host_ranges.heap_begin.load() == UINTPTR_MAX || host_ranges.stack_bytes.load() == 0)
+        if (host_ranges.heap_begin == UINTPTR_MAX || host_ranges.stack_bytes == 0)
             GTEST_SKIP() << "the system does not tell";
     }
 };
@@ -63,8 +63,8 @@ TEST_F(HostRanges, Nothing_is_said_of_mapped_memory_null_and_what_lies_beyond_th
     EXPECT_FALSE(surely(static_cast<std::byte*>(mapped) + kBytes - 1));
     munmap(mapped, kBytes);
     EXPECT_FALSE(surely(nullptr));
-    EXPECT_FALSE(surely(reinterpret_cast<void*>(host_ranges.stack_begin.load() + kMainStack)));
-    EXPECT_FALSE(surely(reinterpret_cast<void*>(host_ranges.stack_begin.load() - 1)));
+    EXPECT_FALSE(surely(reinterpret_cast<void*>(host_ranges.stack_begin + kMainStack)));
+    EXPECT_FALSE(surely(reinterpret_cast<void*>(host_ranges.stack_begin - 1)));
     EXPECT_FALSE(surely(reinterpret_cast<void*>(UINTPTR_MAX)));
 }
 
