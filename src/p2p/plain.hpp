@@ -41,10 +41,10 @@ inline bool none_kept() {
 [[gnu::visibility("hidden")]] extern std::atomic<bool> errors_return;
 
 inline bool has_no_envelope(MPI_Count count, MPI_Datatype type) {
-    const std::size_t size = datatype::known_size(type);
-    std::size_t bytes = 0;
-    return size != 0 && !__builtin_mul_overflow(static_cast<std::size_t>(count), size, &bytes) &&
-           bytes < kEnvelopeBytes && !errors_return.load(std::memory_order_relaxed);
+    std::size_t size = 0;
+    const auto elements = static_cast<std::size_t>(count);
+    return datatype::size_is_known(type, size) && elements < kEnvelopeBytes && elements * size < kEnvelopeBytes &&
+           !errors_return.load(std::memory_order_relaxed);
 }
 
 // A matched probe of the program's has found a message on the communicator. The receive that follows does not name it,
@@ -103,7 +103,7 @@ inline bool under_limit(MPI_Count count, MPI_Datatype type) {
     return under_limit(count, datatype::predefined_size(type));
 }
 inline bool surely_under_limit(MPI_Count count, MPI_Datatype type) {
-    return under_limit(count, datatype::known_size(type));
+    return datatype::surely_predefined(type) && under_limit(count, datatype::known_size(type));
 }
 
 // What says where an envelope's bytes lie; null for a type without gaps that MPI has defined: one after the other.

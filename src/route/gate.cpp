@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -111,9 +112,14 @@ const link_map* last_library() {
     return entry;
 }
 
+void open_from(std::initializer_list<State> states, State to) {
+    for (State expected : states)
+        state.compare_exchange_strong(expected, to);
+}
+
 void opened_by_driver() {
     last_seen.store(&quiet, std::memory_order_release);
-    open();
+    open_from({State::kClosed, State::kExpecting}, State::kOpen);
 }
 
 }  // namespace
@@ -122,8 +128,7 @@ constinit std::atomic<State> state{State::kClosed};
 constinit std::atomic<const link_map*> last_seen{&quiet};
 
 void open() {
-    State expected = State::kClosed;
-    state.compare_exchange_strong(expected, State::kOpen);
+    open_from({State::kClosed}, State::kExpecting);
 }
 
 void watch_calls() {

@@ -10,16 +10,17 @@
 namespace swy::gate {
 
 enum class State : std::uint8_t {
-    kClosed,   // a job without GPUs, a process in which no CUDA driver is loaded and no report asked for: every call is
-               // Open MPI's
-    kOpen,     // a job with GPUs, or a driver in this process: plain host memory passes
-    kWatched,  // a report or a trace is on: every call is looked at
+    kClosed,  // a job without GPUs, a process in which no CUDA driver is loaded and no report asked for: every call is
+              // Open MPI's
+    kOpen,    // a driver in this process: plain host memory passes, and there is nothing left to look for
+    kExpecting,  // a job with GPUs, and no driver in this process so far: the same, but libraries are watched
+    kWatched,    // a report or a trace is on: every call is looked at
 };
 // Hidden, as all that a door reads: the compiler then knows where it is.
 [[gnu::visibility("hidden")]] extern std::atomic<State> state;
 
 // Set by MPI_Init and by refresh(). A gate that is watched stays so.
-void open();
+void open();  // kExpecting until there is a driver
 void watch_calls();
 void close();
 
@@ -45,12 +46,19 @@ inline bool changed() {
     return __atomic_load_n(&last_seen.load(std::memory_order_acquire)->l_next, __ATOMIC_RELAXED) != nullptr;
 }
 
-// For doors: without a call of any function. kWatched where that does not tell.
+// For doors, which need not know kExpecting from kOpen. Without a call of any function: kWatched where that does not
+// tell.
 inline State surely() {
-    return changed() ? State::kWatched : state.load(std::memory_order_acquire);
+    const State now = state.load(std::memory_order_acquire);
+    if (now == State::kClosed) [[likely]]
+        return changed() ? State::kWatched : State::kClosed;
+    if (now == State::kOpen) [[likely]]
+        return State::kOpen;
+    return now == State::kExpecting && !changed() ? State::kOpen : State::kWatched;
 }
 inline State look() {
-    return changed() ? refresh() : state.load(std::memory_order_relaxed);
+    const State now = changed() ? refresh() : state.load(std::memory_order_relaxed);
+    return now == State::kExpecting ? State::kOpen : now;
 }
 inline bool closed() {
     if (state.load(std::memory_order_relaxed) != State::kClosed) [[unlikely]]
