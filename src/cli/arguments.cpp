@@ -1,6 +1,8 @@
 #include "cli/arguments.hpp"
 
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include "cli/commands.hpp"
@@ -13,6 +15,13 @@ std::string file_without_name(const CLI::App& app) {
             if (file.empty() && (option->get_type_name() == "FILE" || option->get_type_name() == "PAGE"))
                 return option->get_name() + " needs the name of a file, and was given an empty one";
     return {};
+}
+
+std::string seconds_problem(const std::string& word) {
+    char* end = nullptr;
+    const double seconds = std::strtod(word.c_str(), &end);
+    const bool number = *end == '\0' && seconds > 0 && std::isfinite(seconds);
+    return number ? "" : "a number of seconds above 0, not " + word;
 }
 
 std::optional<int> read_arguments(CLI::App& app, std::span<const std::string> words) {

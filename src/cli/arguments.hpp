@@ -16,6 +16,10 @@ std::optional<int> read_arguments(CLI::App& app, std::span<const std::string> wo
 // given.
 std::string file_without_name(const CLI::App& app);
 
+// Of an option that takes seconds: "" or what is wrong with its word. CLI11's own check tells all numbers that there
+// are.
+std::string seconds_problem(const std::string& word);
+
 // "switchyard topo: TEXT" on standard error.
 int refuse(const CLI::App& app, const std::string& text, int status);
 

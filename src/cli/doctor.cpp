@@ -136,7 +136,7 @@ int doctor(std::span<const std::string> words) {
     app.add_option("--mpirun", mpirun, "the mpirun to use (default: PATH's)")->type_name("FILE");
     app.add_option("--timeout", patient.seconds, "how many seconds two ranks may take (default 60)")
         ->type_name("SECONDS")
-        ->check(CLI::PositiveNumber.description(""));
+        ->check(CLI::Validator(seconds_problem, ""));
     app.footer(kNotes);
     if (const auto status = read_arguments(app, words))
         return *status;

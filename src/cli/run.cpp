@@ -64,7 +64,10 @@ Parts take_apart(std::span<const std::string> words) {
     auto word = words.begin();
     for (; word != dashes; ++word) {
         const bool count = *word == "-n" || *word == "-np";
-        if (*word == "--report") {
+        if (*word == "--report" && word + 1 != dashes && word[1].starts_with("json:")) {
+            parts.problem = "write --report=" + word[1] + ", in one word";
+            return parts;
+        } else if (*word == "--report") {
             parts.ours.emplace_back("--report=1");
         } else if (is_option(*word, "--report") || *word == "--dry-run" || *word == "--help" || *word == "-h") {
             parts.ours.push_back(*word);
@@ -164,7 +167,10 @@ int check_program(const Parts& parts) {
         case Found::kNo:
             break;
     }
+    std::error_code ignored;
     const bool is_path = program.find('/') != std::string::npos;
+    if (is_path && std::filesystem::is_directory(program, ignored))
+        return fail(program + " is a folder", kNotExecutable);
     return fail(
         program + (is_path ? " does not exist" : " was not found in PATH (for one in this folder: ./" + program + ")"),
         kNotFound);

@@ -6,8 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -183,6 +186,18 @@ std::string measure(const Plan& plan, Measurements& all) {
     return all.calls.empty() ? "no call went over NCCL: " + all.not_over_nccl.begin()->second : std::string();
 }
 
+// Before much is measured; the file is not touched. "" where it can be written.
+std::string unwritable(const std::string& output) {
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    const fs::path file = output;
+    const bool there = fs::exists(file, ignored);
+    const fs::path written = there ? file : file.has_parent_path() ? file.parent_path() : fs::path(".");
+    if (there && fs::is_directory(file, ignored))
+        return output + " cannot be written: " + std::strerror(EISDIR);
+    return access(written.c_str(), W_OK) == 0 ? "" : output + " cannot be written: " + std::strerror(errno);
+}
+
 // Why there can be nothing to measure; "" where there is.
 std::string obstacle(const Plan& plan, const DriverFound& driver, bool allow_virtual) {
     if (!plan.places.shim || !plan.places.measure)
@@ -202,7 +217,7 @@ std::string obstacle(const Plan& plan, const DriverFound& driver, bool allow_vir
             "{} rank has nobody to exchange data with: -n NP, and mpirun's --host after -- for other "
             "nodes",
             plan.ranks);
-    return {};
+    return unwritable(plan.output);
 }
 
 int tune_machine(Plan& plan, bool allow_virtual) {
@@ -263,7 +278,7 @@ int tune(std::span<const std::string> words) {
     app.add_option("--mpirun", mpirun, "the mpirun to use (default: PATH's)")->type_name("FILE");
     app.add_option("--timeout", plan.seconds, "how many seconds one job may take (default 600)")
         ->type_name("SECONDS")
-        ->check(CLI::PositiveNumber.description(""));
+        ->check(CLI::Validator(seconds_problem, ""));
     app.footer(kNotes);
     if (const auto status = read_arguments(app, ours))
         return *status;
