@@ -1,11 +1,30 @@
 #include "route/kept_call.hpp"
 
 #include "carrier/staged/staged.hpp"
+#include "comm/neighbours.hpp"
 #include "datatype/extension.hpp"
 #include "datatype/quick.hpp"
 #include "real.hpp"
 
 namespace swy::route {
+
+namespace {
+
+// Of an operand's arrays.
+std::size_t entries(const Call& call, Shape shape, int ranks) {
+    switch (shape) {
+        case Shape::kSourcesVector:
+        case Shape::kSourcesBytes:
+            return comm::neighbours_of(call.owner.comm).sources.size();
+        case Shape::kTargetsVector:
+        case Shape::kTargetsBytes:
+            return comm::neighbours_of(call.owner.comm).targets.size();
+        default:
+            return static_cast<std::size_t>(ranks);
+    }
+}
+
+}  // namespace
 
 KeptCall::KeptCall(const Call& call, int ranks) : call_(call) {
     const std::size_t count = call.operands.size();
@@ -13,7 +32,7 @@ KeptCall::KeptCall(const Call& call, int ranks) : call_(call) {
         operands_[i] = call.operands[i];
         // A reduction's count and type are those of both its buffers.
         const bool used = call.op != MPI_OP_NULL || carrier::staged::bytes_of(call, call.operands[i]) != 0;
-        keep(operands_[i], arrays_[i], used, static_cast<std::size_t>(ranks));
+        keep(operands_[i], arrays_[i], used, entries(call, operands_[i].shape, ranks));
     }
     call_.operands = {operands_.data(), count};
     call_.request = nullptr;
@@ -28,7 +47,7 @@ KeptCall::~KeptCall() {
 }
 
 // Where MPI looks at none of an operand, its arguments may be anything.
-void KeptCall::keep(Operand& operand, Arrays& arrays, bool used, std::size_t ranks) {
+void KeptCall::keep(Operand& operand, Arrays& arrays, bool used, std::size_t entries) {
     if (!used) {
         operand.count = 0;
         operand.type = MPI_BYTE;
@@ -38,16 +57,16 @@ void KeptCall::keep(Operand& operand, Arrays& arrays, bool used, std::size_t ran
     const auto copied = [&](auto& copy, auto& array) {
         if (array == nullptr)
             return;
-        copy.assign(ranks, {});
+        copy.assign(entries, {});
         if (used)
-            copy.assign(array, array + ranks);
+            copy.assign(array, array + entries);
         array = copy.data();
     };
     const MPI_Datatype* types = operand.types;
     copied(arrays.counts, operand.counts);
     copied(arrays.displs, operand.displs);
     copied(arrays.offsets, operand.offsets);
-    for (std::size_t r = 0; types != nullptr && r < ranks; ++r)
+    for (std::size_t r = 0; types != nullptr && r < entries; ++r)
         arrays.types.push_back(used ? keep(types[r], arrays.counts[r] != 0) : MPI_BYTE);
     if (types != nullptr)
         operand.types = arrays.types.data();

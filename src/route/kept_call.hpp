@@ -28,7 +28,7 @@ class KeptCall {
         std::vector<MPI_Aint> offsets;
         std::vector<MPI_Datatype> types;
     };
-    void keep(Operand& operand, Arrays& arrays, bool used, std::size_t ranks);
+    void keep(Operand& operand, Arrays& arrays, bool used, std::size_t entries);
     MPI_Datatype keep(MPI_Datatype type, bool used);
 
     std::array<Operand, kOperands> operands_;

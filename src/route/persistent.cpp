@@ -13,9 +13,11 @@
 #include "real.hpp"
 #include "request/engine.hpp"
 #include "request/handle.hpp"
+#include "request/wait.hpp"
 #include "route/agreed.hpp"
 #include "route/depth.hpp"
 #include "route/kept_call.hpp"
+#include "settings/settings.hpp"
 
 namespace swy::route {
 namespace {
@@ -134,7 +136,11 @@ std::shared_ptr<request::Operation> start(const std::shared_ptr<Kept>& kept, int
 
 }  // namespace
 
+// MPI lets the making wait for all ranks: what NCCL is not through with now, no start would take up later.
 int settle_persistent(const Call& call, comm::State& comm, Presence presence, Settled& into) {
+    const request::Deadline deadline(settings::values().timeout);
+    while (comm.under_way() && !deadline.passed())
+        request::progress();
     const p2p::lanes::Collective collective(comm);
     const UnderWay under_way(UnderWay::Kind::kBegun);
     return settle(call, comm, presence, under_way, into);

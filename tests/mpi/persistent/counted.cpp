@@ -27,9 +27,9 @@ int main(int argc, char** argv) {
         constexpr std::size_t kBytes = kCount * sizeof(double);
         const gpu::Memory from(gpu::Kind::kDevice, kBytes * kRanks);
         std::vector<gpu::Memory> to;
-        for (int i = 0; i < 5; ++i)
+        for (int i = 0; i < 6; ++i)
             to.emplace_back(gpu::Kind::kDevice, kBytes * kRanks);
-        std::vector<MPI_Request> requests(5);
+        std::vector<MPI_Request> requests(6);
         INIT(Allreduce)
         (from.at(0), to[0].at(0), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
         INIT(Bcast)(to[1].at(0), kCount, MPI_DOUBLE, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
@@ -39,15 +39,24 @@ int main(int argc, char** argv) {
         (from.at(0), kCount, MPI_DOUBLE, to[3].at(0), kCount, MPI_DOUBLE, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
         INIT(Reduce_scatter_block)
         (from.at(0), to[4].at(0), kCount, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
+        MPI_Comm pair = MPI_COMM_NULL;  // of neighbours
+        const int other = 1 - rank;
+        MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &other, MPI_UNWEIGHTED, 1, &other, MPI_UNWEIGHTED,
+                                       MPI_INFO_NULL, 0, &pair);
+        const int count = kCount, displacement = 0;
+        INIT(Neighbor_alltoallv)
+        (from.at(0), &count, &displacement, MPI_DOUBLE, to[5].at(0), &count, &displacement, MPI_DOUBLE, pair,
+         MPI_INFO_NULL, &requests[5]);
         if (rank == 1)
             std::reverse(requests.begin(), requests.end());
         for (int i = 0; i < 2 + starts; ++i) {  // two to warm up
-            MPI_Startall(5, requests.data());
-            MPI_Waitall(5, requests.data(), MPI_STATUSES_IGNORE);
+            MPI_Startall(6, requests.data());
+            MPI_Waitall(6, requests.data(), MPI_STATUSES_IGNORE);
             std::rotate(requests.begin(), requests.begin() + 1, requests.end());
         }
         for (MPI_Request& request : requests)
             MPI_Request_free(&request);
+        MPI_Comm_free(&pair);
     }
     MPI_Finalize();
     return 0;
