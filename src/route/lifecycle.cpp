@@ -32,6 +32,7 @@
 #include "route/depth.hpp"
 #include "route/gate.hpp"
 #include "route/job.hpp"
+#include "route/plain.hpp"
 #include "route/surroundings.hpp"
 #include "route/tuning.hpp"
 #include "settings/settings.hpp"
@@ -222,6 +223,7 @@ int after_init() {
         device::find_host_ranges();  // whether this process comes to load a driver or not
     look_at_error_handlers();
     job_agrees = gpus;
+    forget_small_counts();
     gate::watch();
     report::enabled = wants_report(values) || values.trace;
     if (values.trace)

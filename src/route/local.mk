@@ -29,7 +29,7 @@ libswy_la_SOURCES += \
     src/route/operands.hpp \
     src/route/persistent.cpp \
     src/route/persistent.hpp \
-    src/route/plain.hpp \
+    src/route/plain.cpp src/route/plain.hpp \
     src/route/reason.cpp \
     src/route/reason.hpp \
     src/route/repeat.cpp \

@@ -4,7 +4,10 @@
 
 #include <mpi.h>
 
+#include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include "datatype/quick.hpp"
 #include "device/device.hpp"
@@ -35,15 +38,27 @@ inline bool plain(MPI_Datatype type) {
 inline bool small(MPI_Count count, std::size_t size) {
     return size != 0 && (!job_agrees || (count >= 0 && static_cast<std::size_t>(count) * size < threshold));
 }
-inline bool small(MPI_Count count, MPI_Datatype type) {
-    return small(count, datatype::predefined_size(type));
+bool small(MPI_Count count, MPI_Datatype type);
+
+// Predefined types that small() has been asked about, and how many elements of each are small: a comparison of two
+// words for calls that come again. The first type keeps its place, since two words that change can be read in the
+// middle.
+struct SmallCount {
+    std::atomic<std::uintptr_t> type;
+    std::atomic<std::size_t> below;
+};
+[[gnu::visibility("hidden")]] extern std::array<SmallCount, datatype::kQuickSizes> small_counts;
+
+// False says nothing.
+inline bool surely_small(MPI_Count count, MPI_Datatype type) {
+    const auto handle = reinterpret_cast<std::uintptr_t>(type);
+    const SmallCount& known = small_counts[datatype::quick_slot(handle)];
+    return known.type.load(std::memory_order_acquire) == handle &&
+           static_cast<std::size_t>(count) < known.below.load(std::memory_order_relaxed);
 }
 
-// A count that is not valid is MPI's to refuse, so it does not matter on which side of the threshold it comes out.
-inline bool surely_small(MPI_Count count, MPI_Datatype type) {
-    std::size_t size = 0;
-    return datatype::size_is_known(type, size) && (!job_agrees || static_cast<std::size_t>(count) * size < threshold);
-}
+// The threshold may be another one: MPI starts.
+void forget_small_counts();
 
 // For as many elements a rank.
 inline bool small_on_all(MPI_Count count, MPI_Datatype type, MPI_Comm comm) {
