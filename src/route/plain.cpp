@@ -29,8 +29,10 @@ bool small(MPI_Count count, MPI_Datatype type) {
 }
 
 void forget_small_counts() {
-    for (SmallCount& place : small_counts)
+    for (SmallCount& place : small_counts) {
         place.type.store(kFree);
+        place.below.store(0);  // a null pointer is no type, and is found here
+    }
 }
 
 }  // namespace swy::route
