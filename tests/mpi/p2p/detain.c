@@ -16,20 +16,20 @@ static void detain(int tag) {
     }
 }
 
-__attribute__((visibility("default"))) int PMPI_Recv(void *buf, int count, MPI_Datatype type, int source, int tag,
-                                                     MPI_Comm comm, MPI_Status *status) {
-    static int (*real)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
+__attribute__((visibility("default"))) int PMPI_Recv(void* buf, int count, MPI_Datatype type, int source, int tag,
+                                                     MPI_Comm comm, MPI_Status* status) {
+    static int (*real)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*);
     if (real == NULL)
-        *(void **)&real = dlsym(RTLD_NEXT, "PMPI_Recv");
+        *(void**)&real = dlsym(RTLD_NEXT, "PMPI_Recv");
     detain(tag);
     return real(buf, count, type, source, tag, comm, status);
 }
 
-__attribute__((visibility("default"))) int PMPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag,
-                                                      MPI_Comm comm, MPI_Request *request) {
-    static int (*real)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+__attribute__((visibility("default"))) int PMPI_Irecv(void* buf, int count, MPI_Datatype type, int source, int tag,
+                                                      MPI_Comm comm, MPI_Request* request) {
+    static int (*real)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
     if (real == NULL)
-        *(void **)&real = dlsym(RTLD_NEXT, "PMPI_Irecv");
+        *(void**)&real = dlsym(RTLD_NEXT, "PMPI_Irecv");
     detain(tag);
     return real(buf, count, type, source, tag, comm, request);
 }
