@@ -1,6 +1,7 @@
 """The doors, a file a family: each describes its call and hands it to the router."""
 
 import re
+import textwrap
 
 import write_matching
 from write_headers import WARNING, call_id, condition, fill, real_name
@@ -77,13 +78,23 @@ def opened(row, surely):
 
 
 def past_surely(row, tests):
-    """The way past the router for what is known to be host memory without a call of any function; what is not has the driver asked of it."""
-    others = [t for t in tests if not t.startswith("route::on_host(")]
+    """The way past the router for what is known to be host memory without a call of any function; what is not has the driver asked of it.
+    What is known to be large is the router's at once."""
+    sized = f"route::surely_small({row.buffers[-1].count}, {row.buffers[-1].type})"
+    others = [t for t in tests if not t.startswith("route::on_host(") and t != sized]
     buffers = ", ".join(b.name for b in row.buffers)
-    return f"""{condition(others)}
-        if (device::surely_host({buffers})) [[likely]]
+    past = f"""        if (device::surely_host({buffers})) [[likely]]
 {real_call(row, 12)}
     {handing_on(row, "mapped")}
+"""
+    if sized not in tests:
+        return f"{condition(others)}\n{past}    }}\n"
+    return f"""{condition(others)}
+        const std::size_t below = route::small_below({row.buffers[-1].type});
+        if (static_cast<std::size_t>({row.buffers[-1].count}) < below) [[likely]] {{
+{textwrap.indent(past, "    ")}        }}
+        if (below != 0)
+        {to_router(row, row.op() and row.op().name)}
     }}
 """
 

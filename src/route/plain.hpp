@@ -49,12 +49,14 @@ struct SmallCount {
 };
 [[gnu::visibility("hidden")]] extern std::array<SmallCount, datatype::kQuickSizes> small_counts;
 
-// False says nothing.
-inline bool surely_small(MPI_Count count, MPI_Datatype type) {
+// 0 says nothing. Of a count that is not valid MPI speaks, whichever way it gets there.
+inline std::size_t small_below(MPI_Datatype type) {
     const auto handle = reinterpret_cast<std::uintptr_t>(type);
     const SmallCount& known = small_counts[datatype::quick_slot(handle)];
-    return known.type.load(std::memory_order_acquire) == handle &&
-           static_cast<std::size_t>(count) < known.below.load(std::memory_order_relaxed);
+    return known.type.load(std::memory_order_acquire) == handle ? known.below.load(std::memory_order_relaxed) : 0;
+}
+inline bool surely_small(MPI_Count count, MPI_Datatype type) {
+    return static_cast<std::size_t>(count) < small_below(type);
 }
 
 // The threshold may be another one: MPI starts.
