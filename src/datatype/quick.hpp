@@ -13,13 +13,14 @@ namespace swy::datatype {
 
 // Predefined types seen lately, handle and size in one word each: user addresses have 48 bits, the largest predefined
 // type 32 bytes. Handles of predefined types are never used again for others, so an entry is right for ever.
-inline constexpr int kQuickSizes = 64;
+inline constexpr int kQuickSizes = 256;
 [[gnu::visibility("hidden")]] extern std::array<std::atomic<std::uint64_t>, kQuickSizes> quick_sizes;
 // Those that have a size and no gap: MPI_DOUBLE_INT and some other pairs have one, which begins or ends within the
 // length of an envelope.
 [[gnu::visibility("hidden")]] extern std::array<std::atomic<std::uintptr_t>, kQuickSizes> quick_handles;
 
-// Open MPI's predefined types are objects of some 500 bytes side by side.
+// Open MPI's predefined types are some 70 objects of 512 bytes side by side; those that the program names may lie
+// together elsewhere.
 inline std::size_t quick_slot(std::uintptr_t handle) {
     return (handle >> 9) % kQuickSizes;
 }

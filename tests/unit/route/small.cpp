@@ -32,8 +32,8 @@ const std::vector<MPI_Datatype>& types() {
 
 TEST_F(Small, Is_what_has_fewer_bytes_than_the_threshold_asked_for_the_first_time_and_again) {
     for (const std::size_t least : {std::size_t{0}, std::size_t{1}, std::size_t{31}, std::size_t{65536}}) {
-        set(true, least);
         for (const MPI_Datatype type : types()) {
+            set(true, least);  // for each alone: of two types that share a place one is asked about each time
             int size = 0;
             MPI_Type_size(type, &size);
             const auto bytes = static_cast<std::size_t>(size);
@@ -50,8 +50,8 @@ TEST_F(Small, Is_what_has_fewer_bytes_than_the_threshold_asked_for_the_first_tim
 }
 
 TEST_F(Small, Is_everything_in_a_job_that_does_not_agree) {
-    set(false, 8);
     for (const MPI_Datatype type : types()) {
+        set(false, 8);
         EXPECT_FALSE(surely_small(1, type)) << "not asked about before";
         EXPECT_TRUE(small(INT32_MAX, type));
         EXPECT_TRUE(surely_small(INT32_MAX, type));
