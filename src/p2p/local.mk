@@ -22,6 +22,8 @@ libswy_la_SOURCES += \
     src/p2p/lanes.cpp \
     src/p2p/lanes.hpp \
     src/p2p/ledger.hpp \
+    src/p2p/occupation.cpp \
+    src/p2p/occupation.hpp \
     src/p2p/partitioned.cpp \
     src/p2p/partitioned.hpp \
     src/p2p/payload.cpp \

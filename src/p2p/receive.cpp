@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
-#include <unordered_set>
 #include <utility>
 
 #include "carrier/staged/pipeline.hpp"
@@ -27,15 +25,6 @@ namespace {
 // 4.0 section 7.4.3: what is pending completes all the same).
 comm::State* state_of(MPI_Comm comm) {
     return comm != MPI_COMM_NULL && comm::lives(comm) ? comm::of(comm) : nullptr;
-}
-
-// The host buffers of receives under way. Programs, OSU's among them, have several receives into one buffer, the
-// content of which they do not look at: an envelope in it would be lost to the next message. Any thread may end a
-// receive.
-constinit std::mutex occupied_mutex;
-std::unordered_multiset<const void*>& occupied() {
-    static auto* all = new std::unordered_multiset<const void*>;  // not destroyed at exit
-    return *all;
 }
 
 std::string describe(const Receive& receive, int source, int tag, std::size_t bytes) {
@@ -75,28 +64,25 @@ Receive::~Receive() {
         leave_receive(slot_);
     if (request_ != MPI_REQUEST_NULL)
         real::Request_free(&request_);
-    if (occupies_) {
-        const std::scoped_lock lock(occupied_mutex);
-        occupied().erase(occupied().find(payload_.address));
-    }
 }
 
-// False when another receive has the buffer.
-bool Receive::occupy() {
-    if (payload_.address == MPI_BOTTOM || payload_.bytes == 0)
-        return true;
-    const std::scoped_lock lock(occupied_mutex);
-    const bool alone = !occupied().contains(payload_.address);
-    occupied().insert(payload_.address);
-    occupies_ = true;
-    return alone;
+bool Receive::may_wait_in_buffer() {
+    if (payload_.device)
+        return false;
+    return payload_.address == MPI_BOTTOM || payload_.bytes == 0 || occupation_.enter_to_wait(payload_.address, *this);
+}
+
+// Of a receive whose first message has come elsewhere.
+void Receive::enter_buffer() {
+    if (!payload_.device && payload_.address != MPI_BOTTOM && payload_.bytes != 0 && !occupation_.entered())
+        occupation_.enter(payload_.address);
 }
 
 // The buffer that MPI gets: the program's host memory as the program has described it, or bytes of ours.
 void* Receive::landing(MPI_Count& count, MPI_Datatype& type, const Into& into) {
     count = into.count;
     type = into.type;
-    lands_ = payload_.device || !occupy();
+    lands_ = !may_wait_in_buffer();
     if (!lands_)
         return payload_.address;
     count = 1;
@@ -150,7 +136,8 @@ int Receive::post(const Into& into, Taken taken) {
         truncated(taken_->payload.size());
     else {
         bytes_ = taken_->payload.size();
-        begin(carrier::staged::unpack(payload_, bytes_, taken_->payload.data(), false), {});
+        enter_buffer();
+        begin_copy(taken_->payload.data(), false);
     }
     return MPI_SUCCESS;
 }
@@ -172,9 +159,12 @@ bool Receive::step() {
         deadline_.emplace(0);
         transfer_->give_up("SWITCHYARD_TIMEOUT has passed: both ranks were ready, the transfer did not finish");
     }
+    if (copying_)
+        if (Receive* other = occupation_.who_waits())
+            other->ask();
     const bool moved = !transfer_->done() && transfer_->step();
     if (transfer_->done())
-        end(transfer_->failure());
+        transferred();
     return moved;
 }
 
@@ -184,11 +174,13 @@ void Receive::cancel() {
         real::Cancel(&request_);
 }
 
+bool Receive::look() {
+    return request::may_ask() && ask();
+}
+
 // Has MPI received? Asked in the one way that raises no error inside MPI's progress: what is wrong is found out here
 // and raised where the program completes its request.
-bool Receive::look() {
-    if (!request::may_ask())
-        return false;
+bool Receive::ask() {
     int there = 0;
     MPI_Status status;
     status.MPI_ERROR = MPI_SUCCESS;
@@ -196,6 +188,7 @@ bool Receive::look() {
     if (rc == MPI_SUCCESS && !there)
         return overdue();
     real::Request_free(&request_);
+    occupation_.has_read();
     if (rc != MPI_SUCCESS) {
         int mpi_class = MPI_ERR_OTHER;
         real::Error_class(rc, &mpi_class);
@@ -274,7 +267,7 @@ void Receive::ordinary(std::size_t bytes) {
         ledger_.route(Carrier::kStaged, bytes < limit ? Reason::kSmall
                                         : from_afar_  ? Reason::kForeign
                                                       : Reason::kMixed);
-    begin(carrier::staged::unpack(payload_, bytes, landing_.data(), landing_.page_locked()), {});
+    begin_copy(landing_.data(), landing_.page_locked());
 }
 
 void Receive::matched(const Envelope& envelope) {
@@ -318,8 +311,39 @@ void Receive::choose() {
             return;
         default:
             ledger_.route(Carrier::kStaged, clear_.reason);
-            begin(carrier::staged::receive_chunks(payload_, bytes_, {chunks(), from, chunk_tag(slot_)}), {});
+            begin_chunks();
     }
+}
+
+void Receive::begin_chunks() {
+    enter_buffer();
+    aside_ = stays_aside();
+    Payload aside;
+    aside.contiguous = true;
+    aside.data = landing_.data();
+    begin(carrier::staged::receive_chunks(aside_ ? aside : payload_, bytes_,
+                                          {chunks(), static_cast<int>(envelope_->sender), chunk_tag(slot_)}),
+          {});
+}
+
+// May MPI not write into the buffer at any time, for another receive waits there?
+bool Receive::stays_aside() {
+    return occupation_.who_waits() != nullptr && (landing_.data() != nullptr || landing_.acquire(nullptr, bytes_));
+}
+
+void Receive::begin_copy(const std::byte* packed, bool page_locked) {
+    copying_ = true;
+    begin(carrier::staged::unpack(payload_, bytes_, packed, page_locked), {});
+}
+
+void Receive::transferred() {
+    if (!aside_ || !transfer_->failure().empty()) {
+        end(transfer_->failure());
+        return;
+    }
+    aside_ = false;
+    landing_.touched(bytes_);
+    begin_copy(landing_.data(), landing_.page_locked());
 }
 
 void Receive::answer(bool yes) {

@@ -13,6 +13,7 @@
 #include "p2p/envelope.hpp"
 #include "p2p/landing.hpp"
 #include "p2p/ledger.hpp"
+#include "p2p/occupation.hpp"
 #include "p2p/payload.hpp"
 #include "p2p/transfer.hpp"
 #include "request/operation.hpp"
@@ -61,21 +62,27 @@ class Receive final : public request::Operation {
 
   private:
     bool look();
+    bool ask();
     bool overdue();
     void arrived(const MPI_Status& status);
     void matched(const Envelope& envelope);
     void ordinary(std::size_t bytes);
     void choose();
     void begin(std::unique_ptr<Transfer> transfer, const std::string& why);
+    void begin_copy(const std::byte* packed, bool page_locked);
+    void begin_chunks();
+    bool stays_aside();
+    void transferred();
     void truncated(std::size_t bytes);
     void end(const std::string& failure);
-    bool occupy();
+    bool may_wait_in_buffer();
+    void enter_buffer();
     void* landing(MPI_Count& count, MPI_Datatype& type, const Into& into);
 
     const Payload payload_;
-    Landing landing_;        // where MPI receives when that is not the program's buffer:
-    bool lands_ = false;     // device memory, or memory that another receive has
-    bool occupies_ = false;  // the program's buffer, in host memory
+    Landing landing_;     // where MPI receives when that is not the program's buffer:
+    bool lands_ = false;  // device memory, or memory that another receive has
+    Occupation occupation_;
     bool from_afar_ = false;
     MPI_Request request_ = MPI_REQUEST_NULL;
     int source_ = MPI_ANY_SOURCE, tag_ = MPI_ANY_TAG;
@@ -87,6 +94,8 @@ class Receive final : public request::Operation {
     Control clear_{};
     bool choosing_ = false;
     std::unique_ptr<Transfer> transfer_;
+    bool aside_ = false;    // it goes to `landing_`, and is copied when it is over
+    bool copying_ = false;  // it is a copy within the process
     std::optional<request::Deadline> deadline_;
     Ledger ledger_;
 };

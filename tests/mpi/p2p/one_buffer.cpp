@@ -1,0 +1,126 @@
+// Many receives at once into one buffer in host memory, of messages from device memory. MPI does not allow it (MPI 4.0
+// section 3.7.2), and what the buffer has in the end is nobody's affair; but benchmarks that people judge an MPI by do
+// it (OSU's bandwidth tests, HPC Challenge's), and with host memory every receive completes. So it is here: each one
+// completes with its own message's status, whatever the others write into the memory that it waits in.
+// launch: -n 2 --gpus 2
+// launch: -n 2 --gpus 1 -x SWITCHYARD_NCCL=0 -x SWITCHYARD_P2P_CHUNK=65536
+#include <mpi.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "../gpu.hpp"
+
+namespace {
+
+using gpu::Kind;
+
+constexpr int kWindow = 64, kRounds = 12, kMost = 1 << 17;
+// Not all of one size, so that a status tells them apart.
+int bytes_of(int message) {
+    return kMost - 1024 * (message % 16);
+}
+
+enum Way { kIrecv, kReversed, kPersistent, kStrided, kWithMrecv, kWays };
+constexpr const char* kNames[] = {"MPI_Irecv", "MPI_Irecv, the messages in reverse order", "MPI_Recv_init",
+                                  "MPI_Irecv of a type with gaps", "MPI_Irecv and MPI_Imrecv"};
+
+int failures = 0;
+
+void expect(Way way, int message, bool right, const char* what) {
+    if (right)
+        return;
+    std::fprintf(stderr, "FAILED: %s, receive %d: %s\n", kNames[way], message, what);
+    ++failures;
+}
+
+void send(Way way, const gpu::Memory& memory) {
+    std::vector<MPI_Request> requests(kWindow, MPI_REQUEST_NULL);
+    for (int i = 0; i < kWindow; ++i) {
+        const int message = way == kReversed ? kWindow - 1 - i : i;
+        MPI_Isend(memory.address(), bytes_of(message), MPI_BYTE, 1, message, MPI_COMM_WORLD, &requests[i]);
+    }
+    MPI_Waitall(kWindow, requests.data(), MPI_STATUSES_IGNORE);
+}
+
+void check(Way way, int message, const MPI_Status& status) {
+    int bytes = 0;
+    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    expect(way, message, status.MPI_SOURCE == 0 && status.MPI_TAG == message, "source or tag");
+    expect(way, message, bytes == bytes_of(message), "the message's length");
+}
+
+void begin(Way way, int message, std::byte* memory, MPI_Datatype strided, MPI_Request& request) {
+    MPI_Message probed = MPI_MESSAGE_NULL;
+    switch (way) {
+        case kPersistent:
+            MPI_Recv_init(memory, kMost, MPI_BYTE, 0, message, MPI_COMM_WORLD, &request);
+            MPI_Start(&request);
+            return;
+        case kStrided:
+            MPI_Irecv(memory, kMost / 1024, strided, 0, message, MPI_COMM_WORLD, &request);
+            return;
+        case kWithMrecv:
+            if (message % 2 == 0)
+                break;
+            MPI_Mprobe(0, message, MPI_COMM_WORLD, &probed, MPI_STATUS_IGNORE);
+            MPI_Imrecv(memory, kMost, MPI_BYTE, &probed, &request);
+            return;
+        default:
+            break;
+    }
+    MPI_Irecv(memory, kMost, MPI_BYTE, 0, message, MPI_COMM_WORLD, &request);
+}
+
+void receive(Way way, std::vector<std::byte>& memory, MPI_Datatype strided) {
+    std::vector<MPI_Request> requests(kWindow, MPI_REQUEST_NULL);
+    std::vector<MPI_Status> statuses(kWindow);
+    for (int i = 0; i < kWindow; ++i)
+        begin(way, i, memory.data(), strided, requests[i]);
+    MPI_Waitall(kWindow, requests.data(), statuses.data());
+    for (int i = 0; i < kWindow; ++i)
+        check(way, i, statuses[i]);
+    for (MPI_Request& request : requests)
+        if (request != MPI_REQUEST_NULL)
+            MPI_Request_free(&request);
+}
+
+// The last message alone in the memory: nothing of the others' receives is written any more.
+void receive_alone(Way way, std::vector<std::byte>& memory) {
+    MPI_Recv(memory.data(), kMost, MPI_BYTE, 0, kWindow, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    bool right = true;
+    for (int i = 0; i < kMost; ++i)
+        right = right && memory[static_cast<std::size_t>(i)] == std::byte{0x5a};
+    expect(way, kWindow, right, "data");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    gpu::Driver::get().use(rank % gpu::Driver::get().devices);
+    const gpu::Memory sent(Kind::kDevice, std::vector<std::byte>(kMost, std::byte{0x5a}));
+    std::vector<std::byte> received(2 * kMost);
+    MPI_Datatype vector = MPI_DATATYPE_NULL;
+    MPI_Type_vector(512, 2, 4, MPI_BYTE, &vector);
+    MPI_Type_commit(&vector);
+    for (int round = 0; round < kRounds; ++round)
+        for (int way = 0; way < kWays; ++way) {
+            if (rank == 0) {
+                send(static_cast<Way>(way), sent);
+                MPI_Send(sent.address(), kMost, MPI_BYTE, 1, kWindow, MPI_COMM_WORLD);
+            } else {
+                receive(static_cast<Way>(way), received, vector);
+                receive_alone(static_cast<Way>(way), received);
+            }
+        }
+    MPI_Type_free(&vector);
+    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0)
+        std::printf("%d receives into one buffer, %d failures\n", kWindow * kRounds * kWays, failures);
+    MPI_Finalize();
+    return failures == 0 ? 0 : 1;
+}
