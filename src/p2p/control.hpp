@@ -18,6 +18,8 @@ enum class Word : std::uint8_t {
     kAnswer,   // sender to receiver, of a clear to send that proposed the parent's communicator: `flag` is yes or no
     kFailed,   // either way: the transfer failed at the other end (`id` names the sender's, `slot` the receiver's)
     kLane,     // about a lane: `flag` is a LaneWord (lane.hpp), its id in `lane`
+    kWhich,  // receiver to sender: a message of an envelope's length, with `tag`, came for `slot`, and was written over
+    kThis,   // sender to receiver, in answer: its envelope is `unique` when `flag` is set; else it was no envelope
 };
 
 // How the payload travels, as the receiver has settled it.
@@ -29,7 +31,7 @@ struct Control {
     How how{};
     Reason reason{};  // why not over NCCL
     std::uint8_t flag = 0;
-    std::int32_t tag = 0;     // of kRelease
+    std::int32_t tag = 0;     // of kRelease and kWhich
     std::uint64_t id = 0;     // the sender's transfer
     std::uint64_t slot = 0;   // the receiver's, and the tag of the chunks
     std::uint64_t bytes = 0;  // how many the receiver takes; of kRelease: how many of `unique` count

@@ -52,6 +52,21 @@ void release(int from, const Control& control) {
         find_send(oldest)->release();
 }
 
+// Messages of one tag from one rank arrive in order: it was the oldest one that no receive is known to have.
+void tell_which(int from, const Control& control) {
+    std::uint64_t oldest = 0;
+    for (const auto& [id, send] : exchange().sends)
+        if (send->is_unknown_to(from, control.tag) && (oldest == 0 || id < oldest))
+            oldest = id;
+    Control answer{.word = Word::kThis, .slot = control.slot};
+    if (oldest != 0) {
+        const EnvelopeBytes envelope = find_send(oldest)->give_to(control.slot);
+        std::copy(envelope.begin(), envelope.end(), answer.unique.begin());
+        answer.flag = 1;
+    }
+    send_control(from, answer);
+}
+
 void hear(int from, const Control& control) {
     switch (control.word) {
         case Word::kClear:
@@ -76,6 +91,14 @@ void hear(int from, const Control& control) {
         }
         case Word::kLane:
             lanes::hear(from, control);
+            break;
+        case Word::kWhich:
+            tell_which(from, control);
+            break;
+        case Word::kThis:
+            if (Receive* receive = find_receive(control.slot))
+                receive->was(control.flag != 0 ? read(std::span(control.unique).first(kEnvelopeBytes), secret())
+                                               : std::nullopt);
             break;
     }
 }

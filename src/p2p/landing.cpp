@@ -10,6 +10,7 @@
 #include <cstring>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,10 +24,12 @@ namespace {
 constexpr std::size_t kPinnedLimit = std::size_t{256} << 10;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kKept = 64;
+constexpr std::size_t kMostTouched = std::size_t{32} << 20;  // of all that are kept
 
 struct Pages {
     std::byte* data;
     std::size_t bytes;
+    std::size_t touched;
 };
 // An operation may be given up by any thread, outside the engine's lock.
 constinit std::mutex mutex;
@@ -35,15 +38,18 @@ std::vector<Pages>& kept() {
     return *all;
 }
 
-std::byte* take_kept(std::size_t bytes) {
+constinit std::size_t kept_touched = 0;
+
+std::optional<Pages> take_kept(std::size_t bytes) {
     const std::scoped_lock lock(mutex);
     auto& all = kept();
     const auto found = std::find_if(all.rbegin(), all.rend(), [&](const Pages& pages) { return pages.bytes == bytes; });
     if (found == all.rend())
-        return nullptr;
-    std::byte* data = found->data;
+        return std::nullopt;
+    const Pages pages = *found;
     all.erase(std::next(found).base());
-    return data;
+    kept_touched -= pages.touched;
+    return pages;
 }
 
 // Open MPI's own messages ("ob1") of 4.1.4 and 5.0.11 write a large message that is too long for its receive to the end
@@ -139,8 +145,10 @@ bool Landing::acquire(device::Context context, std::size_t bytes) {
     }
     // In powers of two, so that receives of about one size share.
     const std::size_t size = std::bit_ceil(std::max(bytes, kPage));
-    data_ = take_kept(size);
-    if (data_ == nullptr) {
+    if (const auto again = take_kept(size)) {
+        data_ = again->data;
+        touched_ = again->touched;
+    } else {
         void* pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (pages == MAP_FAILED)
             return false;
@@ -153,14 +161,17 @@ bool Landing::acquire(device::Context context, std::size_t bytes) {
 Landing::~Landing() {
     if (pages_ == 0)
         return;
-    if (touched_ > kPage)
-        madvise(data_, pages_, MADV_DONTNEED);
     const std::scoped_lock lock(mutex);
     if (kept().size() >= kKept) {
         munmap(data_, pages_);
         return;
     }
-    kept().push_back({data_, pages_});
+    if (touched_ > kPage && kept_touched + touched_ > kMostTouched) {
+        madvise(data_, pages_, MADV_DONTNEED);
+        touched_ = 0;
+    }
+    kept_touched += touched_;
+    kept().push_back({data_, pages_, touched_});
 }
 
 void Landing::release_kept() {
@@ -168,6 +179,7 @@ void Landing::release_kept() {
     for (const Pages& pages : kept())
         munmap(pages.data, pages.bytes);
     kept().clear();
+    kept_touched = 0;
     for (MPI_Datatype& type : types())
         if (type != MPI_DATATYPE_NULL)
             real::Type_free(&type);

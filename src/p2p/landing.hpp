@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstddef>
 
 #include "device/device.hpp"
@@ -27,8 +28,8 @@ class Landing {
     // engine's lock, MPI's code.
     int acquire_to_receive(device::Context context, std::size_t bytes, MPI_Datatype& type);
 
-    // How many bytes have been written: what is given back to the system when the memory is kept.
-    void touched(std::size_t bytes) { touched_ = bytes; }
+    // How many bytes have been written: memory that is kept for later receives holds on to few such pages.
+    void touched(std::size_t bytes) { touched_ = std::max(touched_, bytes); }
 
     std::byte* data() const { return data_; }
     bool page_locked() const { return pages_ == 0 && pinned_.page_locked(); }
@@ -45,8 +46,8 @@ class Landing {
   private:
     device::Pinned pinned_;
     std::byte* data_ = nullptr;
-    std::size_t pages_ = 0;  // bytes of mapped memory; 0 for pinned memory
-    std::size_t touched_ = 0;
+    std::size_t pages_ = 0;    // bytes of mapped memory; 0 for pinned memory
+    std::size_t touched_ = 0;  // by this one or by those that had the memory before
 };
 
 }  // namespace swy::p2p

@@ -8,10 +8,13 @@ namespace {
 
 struct Buffer {
     int receives = 0;
-    Receive* waiting = nullptr;
+    int waiting = 0;
+    Receive* reader = nullptr;  // the one that waits, when no other one has waited with it
+    bool lost = false;          // several have waited at once
 };
 
 constinit std::mutex mutex;
+constinit bool wary = false;
 std::unordered_map<const void*, Buffer>& buffers() {
     static auto* all = new std::unordered_map<const void*, Buffer>;  // not destroyed at exit
     return *all;
@@ -22,10 +25,9 @@ std::unordered_map<const void*, Buffer>& buffers() {
 Occupation::~Occupation() {
     if (buffer_ == nullptr)
         return;
+    has_read();
     const std::scoped_lock lock(mutex);
     const auto at = buffers().find(buffer_);
-    if (waits_)
-        at->second.waiting = nullptr;
     if (--at->second.receives == 0)
         buffers().erase(at);
 }
@@ -40,26 +42,42 @@ bool Occupation::enter_to_wait(const void* buffer, Receive& receive) {
     const std::scoped_lock lock(mutex);
     Buffer& entered = buffers()[buffer];
     buffer_ = buffer;
-    if (++entered.receives > 1)
+    if (++entered.receives > 1 && wary)
         return false;
-    entered.waiting = &receive;
     waits_ = true;
+    if (++entered.waiting > 1)
+        entered.lost = true;
+    entered.reader = entered.lost ? nullptr : &receive;
     return true;
+}
+
+bool Occupation::content_is_lost() const {
+    if (!waits_)
+        return false;
+    const std::scoped_lock lock(mutex);
+    return buffers()[buffer_].lost;
 }
 
 void Occupation::has_read() {
     if (!waits_)
         return;
     const std::scoped_lock lock(mutex);
-    buffers()[buffer_].waiting = nullptr;
+    Buffer& buffer = buffers()[buffer_];
     waits_ = false;
+    buffer.reader = nullptr;
+    buffer.lost = --buffer.waiting > 0;
 }
 
-Receive* Occupation::who_waits() const {
+Receive* Occupation::who_reads() const {
     if (buffer_ == nullptr || waits_)
         return nullptr;
     const std::scoped_lock lock(mutex);
-    return buffers()[buffer_].waiting;
+    return buffers()[buffer_].reader;
+}
+
+void Occupation::beware() {
+    const std::scoped_lock lock(mutex);
+    wary = true;
 }
 
 }  // namespace swy::p2p

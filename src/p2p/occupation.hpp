@@ -1,7 +1,11 @@
 // Several receives at once into one buffer in host memory. MPI does not allow it, programs do it all the same, OSU's
 // bandwidth tests among them, and each of their receives completes. Here the first message of a receive may be an
-// envelope, which must not be written over before it has been read: one receive of a buffer waits in it, the others in
-// memory of their own, and none of them writes into it unless that one has been looked at just before.
+// envelope, which another one's message may overwrite before it has been read.
+//
+// As long as no envelope has come to host memory in this process, all receives of a buffer wait in it, as they do with
+// MPI alone: such a buffer's content tells nothing, and whose envelope it was the sender is asked. From the first
+// envelope on one receive of a buffer waits in it, the others in memory of their own, and none of them writes into it
+// unless that one has been looked at just before.
 #pragma once
 
 namespace swy::p2p {
@@ -18,15 +22,20 @@ class Occupation {
 
     // At most one of the two, once.
     void enter(const void* buffer);
-    // False when another receive has the buffer: `receive` has entered all the same, and cannot wait in it.
+    // False when `receive` cannot wait in the buffer, for another one has it. It has entered all the same.
     [[nodiscard]] bool enter_to_wait(const void* buffer, Receive& receive);
     bool entered() const { return buffer_ != nullptr; }
 
-    // Of the one that has waited in the buffer: its first message is there, and has been read. Nothing for the others.
+    // Of one that waits in the buffer: has another one waited there with it?
+    bool content_is_lost() const;
+    // Of one that has waited in the buffer: its first message is there, and has been read. Nothing for the others.
     void has_read();
-    // The receive of this buffer that still waits in it, when it is not this one itself; else nullptr. It stays while
-    // the engine's lock is held.
-    Receive* who_waits() const;
+    // The one other receive that waits in this buffer and will read its content; else nullptr. It stays while the
+    // engine's lock is held.
+    Receive* who_reads() const;
+
+    // An envelope has come to host memory.
+    static void beware();
 
   private:
     const void* buffer_ = nullptr;

@@ -160,7 +160,7 @@ bool Receive::step() {
         transfer_->give_up("SWITCHYARD_TIMEOUT has passed: both ranks were ready, the transfer did not finish");
     }
     if (copying_)
-        if (Receive* other = occupation_.who_waits())
+        if (Receive* other = occupation_.who_reads())
             other->ask();
     const bool moved = !transfer_->done() && transfer_->step();
     if (transfer_->done())
@@ -188,6 +188,7 @@ bool Receive::ask() {
     if (rc == MPI_SUCCESS && !there)
         return overdue();
     real::Request_free(&request_);
+    lost_ = occupation_.content_is_lost();
     occupation_.has_read();
     if (rc != MPI_SUCCESS) {
         int mpi_class = MPI_ERR_OTHER;
@@ -227,7 +228,10 @@ void Receive::arrived(const MPI_Status& status) {
     tag_ = status.MPI_TAG;
     const std::size_t bytes = status._ucount;
     void* buffer = lands_ ? landing_.data() : payload_.address;
-    if (bytes == kEnvelopeBytes && envelopes) {
+    if (bytes == kEnvelopeBytes && envelopes && lost_) {
+        if (ask_sender())
+            return;
+    } else if (bytes == kEnvelopeBytes && envelopes) {
         // Landed bytes are packed already.
         const datatype::Layout* layout = lands_ || payload_.contiguous ? nullptr : payload_.layout.get();
         void* first = lands_ ? buffer : payload_.contiguous ? payload_.data : buffer;
@@ -256,6 +260,30 @@ void Receive::arrived(const MPI_Status& status) {
         ordinary(bytes);
 }
 
+// Which message it was. False where it cannot have been an envelope.
+bool Receive::ask_sender() {
+    comm::State* state = state_of(comm());
+    const int sender = state != nullptr ? comm::world_rank(*state, source_) : -1;
+    if (sender < 0)
+        return false;
+    if (payload_.bytes < kEnvelopeBytes) {
+        release_sender(*state, source_, tag_, {});
+        return false;
+    }
+    slot_ = enter(this);
+    send_control(sender, {.word = Word::kWhich, .tag = tag_, .slot = slot_});
+    return true;
+}
+
+void Receive::was(const std::optional<Envelope>& envelope) {
+    if (done() || envelope_)
+        return;
+    if (envelope)
+        matched(*envelope);
+    else
+        ordinary(kEnvelopeBytes);
+}
+
 void Receive::ordinary(std::size_t bytes) {
     bytes_ = bytes;
     if (!lands_ || bytes == 0) {
@@ -274,13 +302,17 @@ void Receive::matched(const Envelope& envelope) {
     envelope_ = envelope;
     bytes_ = envelope.bytes;
     clear_ = {.word = Word::kClear, .id = envelope.id, .bytes = envelope.bytes};
+    if (!payload_.device)
+        Occupation::beware();
     if (envelope.bytes > payload_.bytes) {
+        clear_.slot = slot_;
         clear_.how = How::kNothing;
         send_control(static_cast<int>(envelope.sender), clear_);
         truncated(envelope.bytes);
         return;
     }
-    slot_ = enter(this);
+    if (slot_ == 0)
+        slot_ = enter(this);
     clear_.slot = slot_;
     choose();
 }
@@ -328,7 +360,7 @@ void Receive::begin_chunks() {
 
 // May MPI not write into the buffer at any time, for another receive waits there?
 bool Receive::stays_aside() {
-    return occupation_.who_waits() != nullptr && (landing_.data() != nullptr || landing_.acquire(nullptr, bytes_));
+    return occupation_.who_reads() != nullptr && (landing_.data() != nullptr || landing_.acquire(nullptr, bytes_));
 }
 
 void Receive::begin_copy(const std::byte* packed, bool page_locked) {

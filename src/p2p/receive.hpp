@@ -58,6 +58,7 @@ class Receive final : public request::Operation {
 
     // From the sender.
     void answer(bool yes);
+    void was(const std::optional<Envelope>& envelope);
     void failed(const std::string& why);
 
   private:
@@ -65,6 +66,7 @@ class Receive final : public request::Operation {
     bool ask();
     bool overdue();
     void arrived(const MPI_Status& status);
+    bool ask_sender();
     void matched(const Envelope& envelope);
     void ordinary(std::size_t bytes);
     void choose();
@@ -83,6 +85,7 @@ class Receive final : public request::Operation {
     Landing landing_;     // where MPI receives when that is not the program's buffer:
     bool lands_ = false;  // device memory, or memory that another receive has
     Occupation occupation_;
+    bool lost_ = false;  // the first message is there, and others may have been written over it
     bool from_afar_ = false;
     MPI_Request request_ = MPI_REQUEST_NULL;
     int source_ = MPI_ANY_SOURCE, tag_ = MPI_ANY_TAG;

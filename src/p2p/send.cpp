@@ -15,6 +15,13 @@
 #include "settings/settings.hpp"
 
 namespace swy::p2p {
+namespace {
+
+constexpr const char* kTakenForAnother =
+    "it was taken for the message of another receive with this tag, which shared its buffer with more receives: give "
+    "each pending receive memory of its own";
+
+}  // namespace
 
 int real_isend(Mode mode, const void* data, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                MPI_Request* request) {
@@ -65,6 +72,11 @@ int Send::post(Mode mode, comm::State& state, int to) {
 void Send::clear(int from, const Control& control) {
     if (transfer_ != nullptr || done())
         return;
+    known_ = true;
+    if (given_to_ != 0 && control.slot != given_to_) {
+        tell_failed(from, 0, control.slot, kTakenForAnother);
+        return;
+    }
     lanes::take_offer(control, from, payload_);
     if (control.how == How::kNothing) {
         release();
@@ -139,8 +151,13 @@ void Send::copied(const std::string& failure) {
 }
 
 bool Send::begins(int to, int tag, std::span<const std::byte> bytes) const {
-    return to == to_ && tag == tag_ && transfer_ == nullptr &&
-           std::equal(bytes.begin(), bytes.end(), envelope_.begin());
+    return is_unknown_to(to, tag) && std::equal(bytes.begin(), bytes.end(), envelope_.begin());
+}
+
+const EnvelopeBytes& Send::give_to(std::uint64_t slot) {
+    known_ = true;
+    given_to_ = slot;
+    return envelope_;
 }
 
 void Send::release() {

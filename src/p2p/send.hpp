@@ -48,6 +48,10 @@ class Send final : public request::Operation {
 
     // Is this the send whose envelope begins with these bytes?
     bool begins(int to, int tag, std::span<const std::byte> bytes) const;
+    // Has no receive on that rank shown that it has the envelope, or been told of it?
+    bool is_unknown_to(int to, int tag) const { return to == to_ && tag == tag_ && !known_; }
+    // That receive asks: the envelope was written over in a buffer that it shares with others.
+    const EnvelopeBytes& give_to(std::uint64_t slot);
     void release();  // the receiver's buffer was too small: nothing more is sent (MPI 4.0 section 3.2.4: its error)
 
   private:
@@ -59,6 +63,8 @@ class Send final : public request::Operation {
     int to_ = -1;  // the receiver in MPI_COMM_WORLD
     std::uint64_t id_ = 0;
     EnvelopeBytes envelope_{};
+    bool known_ = false;          // a receive has the envelope
+    std::uint64_t given_to_ = 0;  // the one that was told of it
     std::optional<Control> cleared_;
     std::unique_ptr<Transfer> transfer_;
     std::optional<request::Deadline> deadline_;

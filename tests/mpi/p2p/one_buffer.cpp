@@ -2,12 +2,19 @@
 // section 3.7.2), and what the buffer has in the end is nobody's affair; but benchmarks that people judge an MPI by do
 // it (OSU's bandwidth tests, HPC Challenge's), and with host memory every receive completes. So it is here: each one
 // completes with its own message's status, whatever the others write into the memory that it waits in.
+// The first window of a process has ways of its own: each way is the first one once.
 // launch: -n 2 --gpus 2
+// launch: -n 2 --gpus 2 -x FIRST_WAY=1
+// launch: -n 2 --gpus 2 -x FIRST_WAY=2
+// launch: -n 2 --gpus 2 -x FIRST_WAY=3
+// launch: -n 2 --gpus 2 -x FIRST_WAY=4
+// launch: -n 2 --gpus 2 -x FIRST_WAY=5
+// launch: -n 2 --gpus 2 -x FIRST_WAY=6
 // launch: -n 2 --gpus 1 -x SWITCHYARD_NCCL=0 -x SWITCHYARD_P2P_CHUNK=65536
 #include <mpi.h>
 
 #include <cstdio>
-#include <string>
+#include <cstdlib>
 #include <vector>
 
 #include "../gpu.hpp"
@@ -16,15 +23,25 @@ namespace {
 
 using gpu::Kind;
 
-constexpr int kWindow = 64, kRounds = 12, kMost = 1 << 17;
-// Not all of one size, so that a status tells them apart.
-int bytes_of(int message) {
-    return kMost - 1024 * (message % 16);
-}
+enum Way { kIrecv, kReversed, kPersistent, kStrided, kWithMrecv, kFromBoth, kOneTag, kWays };
+constexpr const char* kNames[] = {"MPI_Irecv",
+                                  "MPI_Irecv, the messages in reverse order",
+                                  "MPI_Recv_init",
+                                  "MPI_Irecv of a type with gaps",
+                                  "MPI_Irecv and MPI_Imrecv",
+                                  "MPI_Irecv, from device and host memory",
+                                  "MPI_Irecv, all of one tag and length"};
 
-enum Way { kIrecv, kReversed, kPersistent, kStrided, kWithMrecv, kWays };
-constexpr const char* kNames[] = {"MPI_Irecv", "MPI_Irecv, the messages in reverse order", "MPI_Recv_init",
-                                  "MPI_Irecv of a type with gaps", "MPI_Irecv and MPI_Imrecv"};
+constexpr int kWindow = 64, kRounds = 10, kMost = 1 << 17;
+// Not all of one size, so that a status tells them apart; some are as long as what stands in for a large message.
+int bytes_of(Way way, int message) {
+    if (way == kOneTag)
+        return kMost;
+    return message % 8 == 5 ? 101 : kMost - 1024 * (message % 16);
+}
+int tag_of(Way way, int message) {
+    return way == kOneTag ? kWindow / 2 : message;
+}
 
 int failures = 0;
 
@@ -35,11 +52,13 @@ void expect(Way way, int message, bool right, const char* what) {
     ++failures;
 }
 
-void send(Way way, const gpu::Memory& memory) {
+void send(Way way, const gpu::Memory& memory, const gpu::Memory& host) {
     std::vector<MPI_Request> requests(kWindow, MPI_REQUEST_NULL);
     for (int i = 0; i < kWindow; ++i) {
         const int message = way == kReversed ? kWindow - 1 - i : i;
-        MPI_Isend(memory.address(), bytes_of(message), MPI_BYTE, 1, message, MPI_COMM_WORLD, &requests[i]);
+        const gpu::Memory& from = way == kFromBoth && message % 3 == 0 ? host : memory;
+        MPI_Isend(from.address(), bytes_of(way, message), MPI_BYTE, 1, tag_of(way, message), MPI_COMM_WORLD,
+                  &requests[i]);
     }
     MPI_Waitall(kWindow, requests.data(), MPI_STATUSES_IGNORE);
 }
@@ -47,19 +66,19 @@ void send(Way way, const gpu::Memory& memory) {
 void check(Way way, int message, const MPI_Status& status) {
     int bytes = 0;
     MPI_Get_count(&status, MPI_BYTE, &bytes);
-    expect(way, message, status.MPI_SOURCE == 0 && status.MPI_TAG == message, "source or tag");
-    expect(way, message, bytes == bytes_of(message), "the message's length");
+    expect(way, message, status.MPI_SOURCE == 0 && status.MPI_TAG == tag_of(way, message), "source or tag");
+    expect(way, message, bytes == bytes_of(way, message), "the message's length");
 }
 
 void begin(Way way, int message, std::byte* memory, MPI_Datatype strided, MPI_Request& request) {
     MPI_Message probed = MPI_MESSAGE_NULL;
     switch (way) {
         case kPersistent:
-            MPI_Recv_init(memory, kMost, MPI_BYTE, 0, message, MPI_COMM_WORLD, &request);
+            MPI_Recv_init(memory, kMost, MPI_BYTE, 0, tag_of(way, message), MPI_COMM_WORLD, &request);
             MPI_Start(&request);
             return;
         case kStrided:
-            MPI_Irecv(memory, kMost / 1024, strided, 0, message, MPI_COMM_WORLD, &request);
+            MPI_Irecv(memory, kMost / 1024, strided, 0, tag_of(way, message), MPI_COMM_WORLD, &request);
             return;
         case kWithMrecv:
             if (message % 2 == 0)
@@ -70,7 +89,7 @@ void begin(Way way, int message, std::byte* memory, MPI_Datatype strided, MPI_Re
         default:
             break;
     }
-    MPI_Irecv(memory, kMost, MPI_BYTE, 0, message, MPI_COMM_WORLD, &request);
+    MPI_Irecv(memory, kMost, MPI_BYTE, 0, tag_of(way, message), MPI_COMM_WORLD, &request);
 }
 
 void receive(Way way, std::vector<std::byte>& memory, MPI_Datatype strided) {
@@ -102,19 +121,22 @@ int main(int argc, char** argv) {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     gpu::Driver::get().use(rank % gpu::Driver::get().devices);
-    const gpu::Memory sent(Kind::kDevice, std::vector<std::byte>(kMost, std::byte{0x5a}));
+    const std::vector<std::byte> content(kMost, std::byte{0x5a});
+    const gpu::Memory sent(Kind::kDevice, content), host(Kind::kHost, content);
+    const char* first = std::getenv("FIRST_WAY");
     std::vector<std::byte> received(2 * kMost);
     MPI_Datatype vector = MPI_DATATYPE_NULL;
     MPI_Type_vector(512, 2, 4, MPI_BYTE, &vector);
     MPI_Type_commit(&vector);
     for (int round = 0; round < kRounds; ++round)
-        for (int way = 0; way < kWays; ++way) {
+        for (int i = 0; i < kWays; ++i) {
+            const Way way = static_cast<Way>((i + (first != nullptr ? std::atoi(first) : 0)) % kWays);
             if (rank == 0) {
-                send(static_cast<Way>(way), sent);
+                send(way, sent, host);
                 MPI_Send(sent.address(), kMost, MPI_BYTE, 1, kWindow, MPI_COMM_WORLD);
             } else {
-                receive(static_cast<Way>(way), received, vector);
-                receive_alone(static_cast<Way>(way), received);
+                receive(way, received, vector);
+                receive_alone(way, received);
             }
         }
     MPI_Type_free(&vector);
