@@ -54,6 +54,7 @@ class Receive final : public request::Operation {
     void adopt(const Envelope& envelope, const MPI_Status& status);
 
     bool step() override;
+    bool only_asks() const override { return request_ != MPI_REQUEST_NULL; }
     void cancel() override;
 
     // From the sender.

@@ -85,6 +85,7 @@ class PlainSend final : public request::Operation {
     void limit_time(int dest, int tag);
 
     bool step() override;
+    bool only_asks() const override { return true; }
 
   private:
     const std::size_t bytes_;

@@ -46,13 +46,18 @@ std::mutex mutex;
 // MPI runs its progress inside many of the functions that a step calls.
 constinit thread_local bool inside __attribute__((tls_model("initial-exec"))) = false;
 
-// Questions to MPI in one turn: enough for a window of messages, few enough that a turn stays short.
-constexpr int kQuestions = 16;
+using Operations = std::vector<std::shared_ptr<Operation>>;
+
+// Questions to MPI in one turn, of which each runs MPI's progress once. Of operations that only ask, the oldest is
+// asked about in every turn, as messages of one rank come in order, others in their turn; an answer costs no question.
+constexpr int kQuestions = 16, kOfOldest = 1, kOfOthers = 2;
 
 struct State {
-    std::vector<std::shared_ptr<Operation>> operations;
+    Operations busy;    // stepped in every turn
+    Operations asking;  // that only ask, the oldest first
     std::vector<Service> services;
-    std::size_t first = 0;  // where the next turn begins: the first one that could not ask in the last
+    std::size_t first = 0;  // of `busy`, where the next turn begins: the first one that could not ask in the last
+    std::size_t next = 0;   // of `asking`
     int questions = 0;
     bool denied = false;
 };
@@ -61,9 +66,9 @@ State& state() {
     return *the_state;
 }
 
-bool step_operations(State& s) {
+bool step_busy(State& s) {
     bool moved = false;
-    const std::size_t count = s.operations.size();
+    const std::size_t count = s.busy.size();
     const std::size_t start = s.first < count ? s.first : 0;
     s.first = 0;
     bool denied = false;
@@ -71,23 +76,61 @@ bool step_operations(State& s) {
         const std::size_t at = (start + i) % count;
         s.denied = false;
         // A step may add operations: the vector may move, the operation stays.
-        const std::shared_ptr<Operation> operation = s.operations[at];
+        const std::shared_ptr<Operation> operation = s.busy[at];
         moved |= !operation->done() && operation->step();
         if (s.denied && !denied) {
             denied = true;
             s.first = at;
         }
     }
-    const auto gone = std::remove_if(s.operations.begin(), s.operations.end(), [](const auto& o) { return o->done(); });
-    alive.fetch_sub(static_cast<int>(s.operations.end() - gone), std::memory_order_relaxed);
-    if (gone != s.operations.end()) {
-        // Their destruction may give back much: not while the vector is being changed.
-        const std::vector<std::shared_ptr<Operation>> done(std::make_move_iterator(gone),
-                                                           std::make_move_iterator(s.operations.end()));
-        s.operations.erase(gone, s.operations.end());
-        moved = true;
-    }
     return moved;
+}
+
+void take_out_done(Operations& from, Operations& done) {
+    const auto gone = std::remove_if(from.begin(), from.end(), [](const auto& o) { return o->done(); });
+    done.insert(done.end(), std::make_move_iterator(gone), std::make_move_iterator(from.end()));
+    from.erase(gone, from.end());
+}
+
+// Steps those of `asking` from `at` on while there are questions; where it has stopped.
+std::size_t ask(State& s, std::size_t at, std::size_t end, bool& moved, Operations& done) {
+    while (at < std::min(end, s.asking.size()) && s.questions > 0) {
+        const std::shared_ptr<Operation> operation = s.asking[at];
+        const int questions = s.questions;
+        if (!operation->done() && operation->step()) {
+            s.questions = questions;
+            moved = true;
+        }
+        if (!operation->done() && operation->only_asks()) {
+            ++at;
+            continue;
+        }
+        (operation->done() ? done : s.busy).push_back(operation);
+        s.asking.erase(s.asking.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    return at;
+}
+
+bool step_asking(State& s, Operations& done) {
+    bool moved = false;
+    s.questions = kOfOldest;
+    const std::size_t oldest = ask(s, 0, s.asking.size(), moved, done);
+    s.questions = kOfOthers;
+    const std::size_t start = std::max(s.next, oldest);
+    s.next = ask(s, start, s.asking.size(), moved, done);
+    if (s.next >= s.asking.size())
+        s.next = ask(s, oldest, start, moved, done);
+    return moved;
+}
+
+bool step_operations(State& s) {
+    Operations done;
+    bool moved = step_busy(s);
+    moved |= step_asking(s, done);
+    take_out_done(s.busy, done);
+    alive.fetch_sub(static_cast<int>(done.size()), std::memory_order_relaxed);
+    // Their destruction, now that no vector is being changed, may give back much.
+    return moved || !done.empty();
 }
 
 // Without an operation there is only the program's own waiting, and every turn would make that slower. An envelope may
@@ -138,9 +181,11 @@ void stop_engine() {
     open_mpi = {};
     const Hold hold;
     // Those that a program has left behind are not destroyed: a device may still write into their memory.
-    for (auto& operation : state().operations)
-        new std::shared_ptr<Operation>(std::move(operation));
-    state().operations.clear();
+    for (Operations* operations : {&state().busy, &state().asking}) {
+        for (auto& operation : *operations)
+            new std::shared_ptr<Operation>(std::move(operation));
+        operations->clear();
+    }
     state().services.clear();
     alive.store(0, std::memory_order_relaxed);
 }
@@ -174,7 +219,7 @@ void add(std::shared_ptr<Operation> operation) {
     if (operation->done())
         return;
     alive.fetch_add(1, std::memory_order_relaxed);
-    state().operations.push_back(std::move(operation));
+    (operation->only_asks() ? state().asking : state().busy).push_back(std::move(operation));
 }
 
 void step_at_once(Operation& operation) {

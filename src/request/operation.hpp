@@ -44,6 +44,10 @@ class Operation {
     // True when something moved.
     virtual bool step() = 0;
 
+    // Will the next steps do no more than ask MPI about one request, until it answers? Then they are not called in
+    // every turn. Changes in a step alone.
+    virtual bool only_asks() const { return false; }
+
     // MPI_Cancel. What cannot be cancelled any more goes on as if nobody had asked (MPI 4.0 section 3.8.4).
     virtual void cancel() {}
 
