@@ -5,10 +5,11 @@
 // ones. With HOST_CALLS_USE_GPU=1 the process has a CUDA context, as a GPU program has that calls MPI on host memory.
 // With HOST_CALLS_IN_FLIGHT=FROM rank FROM has sent the one after it a large message in device memory, which is
 // received when rank 0 has made its calls; the other ranks make none.
-//   host_calls compare CALL BYTES   ping-pong or allreduce between all ranks, or split or dup (and the free of
-//   what they make), in turns by the functions that the program finds (the library's, where it is
-//   preloaded) and by libmpi's own; prints the ratio of their times and that of libmpi's to libmpi's, which is 1 but
-//   for noise, and the microseconds of libmpi's own
+//   host_calls compare CALL BYTES   ping-pong or allreduce between all ranks, window (64 messages from rank 0 to rank 1
+//   under way at once, and a word back) or one-buffer (the same, all received into one buffer, as OSU's osu_bw has it),
+//   or split or dup (and the free of what they make), in turns by the functions that the program finds (the library's,
+//   where it is preloaded) and by libmpi's own; prints the ratio of their times and that of libmpi's to libmpi's, which
+//   is 1 but for noise, and the microseconds of libmpi's own
 #include <dlfcn.h>
 #include <mpi.h>
 #include <sys/mman.h>
@@ -80,6 +81,9 @@ void repeat_beside(int rank, int from, std::string_view call, long times) {
 struct Functions {
     decltype(&MPI_Send) send;
     decltype(&MPI_Recv) recv;
+    decltype(&MPI_Isend) isend;
+    decltype(&MPI_Irecv) irecv;
+    decltype(&MPI_Waitall) waitall;
     decltype(&MPI_Allreduce) allreduce;
     decltype(&MPI_Comm_split) split;
     decltype(&MPI_Comm_dup) dup;
@@ -97,27 +101,35 @@ Functions functions_of(void* library) {
     };
     return {reinterpret_cast<decltype(&MPI_Send)>(find("MPI_Send")),
             reinterpret_cast<decltype(&MPI_Recv)>(find("MPI_Recv")),
+            reinterpret_cast<decltype(&MPI_Isend)>(find("MPI_Isend")),
+            reinterpret_cast<decltype(&MPI_Irecv)>(find("MPI_Irecv")),
+            reinterpret_cast<decltype(&MPI_Waitall)>(find("MPI_Waitall")),
             reinterpret_cast<decltype(&MPI_Allreduce)>(find("MPI_Allreduce")),
             reinterpret_cast<decltype(&MPI_Comm_split)>(find("MPI_Comm_split")),
             reinterpret_cast<decltype(&MPI_Comm_dup)>(find("MPI_Comm_dup")),
             reinterpret_cast<decltype(&MPI_Comm_free)>(find("MPI_Comm_free"))};
 }
 
+constexpr int kWindow = 64;
+
 // Messages there and back, or allreduces, as often as one turn has them.
 class Turn {
   public:
     Turn(std::string_view call, int bytes)
-        : call_(call == "allreduce" ? Call::kAllreduce
-                : call == "split"   ? Call::kSplit
-                : call == "dup"     ? Call::kDup
-                                    : Call::kPingPong),
+        : call_(call == "allreduce"    ? Call::kAllreduce
+                : call == "split"      ? Call::kSplit
+                : call == "dup"        ? Call::kDup
+                : call == "window"     ? Call::kWindow
+                : call == "one-buffer" ? Call::kOneBuffer
+                                       : Call::kPingPong),
           bytes_(bytes),
-          inner_(call_ == Call::kSplit || call_ == Call::kDup ? 50
-                 : bytes < (8 << 10)                          ? 300
-                 : bytes < (1 << 20)                          ? 20
-                                                              : 10),
+          inner_(call_ == Call::kSplit || call_ == Call::kDup          ? 50
+                 : call_ == Call::kWindow || call_ == Call::kOneBuffer ? 4
+                 : bytes < (8 << 10)                                   ? 300
+                 : bytes < (1 << 20)                                   ? 20
+                                                                       : 10),
           a_(static_cast<std::size_t>(bytes) + 8, 1),
-          b_(a_.size()) {
+          b_(call_ == Call::kWindow ? a_.size() * kWindow : a_.size()) {
         MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     }
 
@@ -140,6 +152,8 @@ class Turn {
             mpi.free(&comm);
         } else if (call_ == Call::kAllreduce) {
             mpi.allreduce(a_.data(), b_.data(), bytes_ / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        } else if (call_ == Call::kWindow || call_ == Call::kOneBuffer) {
+            window(mpi);
         } else if (rank_ == 0) {
             mpi.send(a_.data(), bytes_, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
             mpi.recv(b_.data(), bytes_, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -149,9 +163,26 @@ class Turn {
         }
     }
 
-    enum class Call { kPingPong, kAllreduce, kSplit, kDup };
+    void window(const Functions& mpi) {
+        MPI_Request requests[kWindow];
+        if (rank_ > 1)
+            return;
+        for (int i = 0; i < kWindow; ++i)
+            if (rank_ == 0)
+                mpi.isend(a_.data(), bytes_, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &requests[i]);
+            else
+                mpi.irecv(b_.data() + (call_ == Call::kWindow ? i * (bytes_ + 8) : 0), bytes_, MPI_CHAR, 0, 0,
+                          MPI_COMM_WORLD, &requests[i]);
+        mpi.waitall(kWindow, requests, MPI_STATUSES_IGNORE);
+        if (rank_ == 0)
+            mpi.recv(&word_, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        else
+            mpi.send(&word_, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
+    }
+
+    enum class Call { kPingPong, kAllreduce, kSplit, kDup, kWindow, kOneBuffer };
     Call call_;
-    int bytes_, inner_, rank_ = 0;
+    int bytes_, inner_, rank_ = 0, word_ = 0;
     std::vector<char> a_, b_;
 };
 

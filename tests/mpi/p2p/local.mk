@@ -68,8 +68,10 @@ TESTS += tests/mpi/p2p/policies tests/mpi/p2p/lanes.test tests/mpi/p2p/faults.te
 EXTRA_DIST += tests/mpi/p2p/lanes.test tests/mpi/p2p/faults.test
 
 # Requests of ours: from behind the doors, and as programs see them.
-check_PROGRAMS += tests/mpi/p2p/handles tests/mpi/p2p/requests
-TESTS += tests/mpi/p2p/handles tests/mpi/p2p/requests
+check_PROGRAMS += tests/mpi/p2p/asking tests/mpi/p2p/handles tests/mpi/p2p/requests
+TESTS += tests/mpi/p2p/asking tests/mpi/p2p/handles tests/mpi/p2p/requests
+tests_mpi_p2p_asking_SOURCES = tests/mpi/p2p/asking.cpp
+tests_mpi_p2p_asking_LDADD = $(TRANSFER_TEST_LIBS)
 tests_mpi_p2p_handles_SOURCES = tests/mpi/p2p/handles.cpp tests/mpi/p2p/ways.hpp
 tests_mpi_p2p_handles_LDADD = $(TRANSFER_TEST_LIBS)
 tests_mpi_p2p_requests_SOURCES = tests/mpi/p2p/requests.cpp tests/mpi/p2p/ways.hpp tests/mpi/gpu.hpp
