@@ -1,6 +1,7 @@
 // Makes N host calls of one kind: what instructions.test counts and host_path.py times.
 //   host_calls CALL N            CALL: send, recv (to and from MPI_PROC_NULL), allreduce (on MPI_COMM_SELF), wait (a
-//   message from this process to itself by Irecv, Isend and a Wait for each), waitall (the same with Waitall)
+//   message from this process to itself by Irecv, Isend and a Wait for each), waitall (the same with Waitall),
+//   longer-wait and longer-waitall (messages of 1 KiB in place of 8 bytes)
 // The buffers are on the stack, or with HOST_CALLS_MAPPED=1 each on a page of mapped memory, as malloc gives large
 // ones. With HOST_CALLS_USE_GPU=1 the process has a CUDA context, as a GPU program has that calls MPI on host memory.
 // With HOST_CALLS_IN_FLIGHT=FROM rank FROM has sent the one after it a large message in device memory, which is
@@ -24,8 +25,11 @@
 
 namespace {
 
+constexpr int kLonger = 128;
+
 // noinline: callgrind counts what happens below this function alone.
 __attribute__((noinline)) void repeat(std::string_view call, long times, double& in, double& out) {
+    const int count = call.starts_with("longer") ? kLonger : 1;
     for (long i = 0; i < times; ++i) {
         if (call == "send")
             MPI_Send(&in, 1, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
@@ -35,9 +39,9 @@ __attribute__((noinline)) void repeat(std::string_view call, long times, double&
             MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
         else {
             MPI_Request requests[2];
-            MPI_Irecv(&out, 1, MPI_DOUBLE, 0, 0, MPI_COMM_SELF, &requests[0]);
-            MPI_Isend(&in, 1, MPI_DOUBLE, 0, 0, MPI_COMM_SELF, &requests[1]);
-            if (call == "waitall") {
+            MPI_Irecv(&out, count, MPI_DOUBLE, 0, 0, MPI_COMM_SELF, &requests[0]);
+            MPI_Isend(&in, count, MPI_DOUBLE, 0, 0, MPI_COMM_SELF, &requests[1]);
+            if (call.ends_with("waitall")) {
                 MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
             } else {
                 MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
@@ -49,9 +53,9 @@ __attribute__((noinline)) void repeat(std::string_view call, long times, double&
 
 // On the buffers that are asked for.
 void make_calls(std::string_view call, long times) {
-    double in = 1, out = 0;
+    double in[kLonger] = {1}, out[kLonger] = {};
     if (std::getenv("HOST_CALLS_MAPPED") == nullptr)
-        return repeat(call, times, in, out);
+        return repeat(call, times, in[0], out[0]);
     constexpr std::size_t kPage = 4096;
     void* const pages = mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
