@@ -71,6 +71,10 @@ Failure settle(const Known& known, MPI_Request request, int real_class, MPI_Stat
     return failure;
 }
 
+bool only_watched(const Known& known, int real_class, const MPI_Status& status) {
+    return known.handle == nullptr && real_class == MPI_SUCCESS && !may_hold_envelope(status);
+}
+
 int raise(const Failure& failure) {
     const Owner& owner = failure.owner;
     // A communicator may be freed before what is under way on it is done; a file may not be closed.
@@ -81,7 +85,7 @@ int raise(const Failure& failure) {
 }  // namespace
 
 int complete_one(const Known& known, MPI_Request request, int code, MPI_Status& status) {
-    if (known.handle == nullptr && code == MPI_SUCCESS && !may_hold_envelope(status)) [[likely]] {
+    if (only_watched(known, code, status)) [[likely]] {
         end_watch(known, request);
         return code;
     }
@@ -125,15 +129,25 @@ int Completing::several(int code, std::span<MPI_Status> statuses, const int* ind
     if (code != MPI_SUCCESS && !in_status)
         return code;
     std::vector<std::pair<std::size_t, Failure>> failures;
-    for (std::size_t k = 0; k < statuses.size(); ++k) {
-        Known* known = at(indices != nullptr ? indices[k] : static_cast<int>(k));
+    const auto settle_one = [&](std::size_t k, const Known& known) {
         const int real_class = in_status ? class_of(statuses[k].MPI_ERROR) : MPI_SUCCESS;
-        if (known == nullptr || real_class == MPI_ERR_PENDING)
-            continue;
-        Failure failure = settle(*known, requests_[known->index], real_class, statuses[k]);
+        if (only_watched(known, real_class, statuses[k])) {
+            end_watch(known, requests_[known.index]);
+            return;
+        }
+        if (real_class == MPI_ERR_PENDING)
+            return;
+        Failure failure = settle(known, requests_[known.index], real_class, statuses[k]);
         if (failure.mpi_class != MPI_SUCCESS)
             failures.emplace_back(k, std::move(failure));
-    }
+    };
+    if (indices == nullptr)
+        for (const Known& known : known_)
+            settle_one(static_cast<std::size_t>(known.index), known);
+    else
+        for (std::size_t k = 0; k < statuses.size(); ++k)
+            if (const Known* known = at(indices[k]))
+                settle_one(k, *known);
     if (failures.empty())
         return code;
     if (!in_status)  // those that have not failed must say so too (MPI 4.0 section 3.7.5)
