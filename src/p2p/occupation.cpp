@@ -32,16 +32,16 @@ Occupation::~Occupation() {
         buffers().erase(at);
 }
 
-void Occupation::enter(const void* buffer) {
+void Occupation::enter(const void* first_byte) {
     const std::scoped_lock lock(mutex);
-    ++buffers()[buffer].receives;
-    buffer_ = buffer;
+    ++buffers()[first_byte].receives;
+    buffer_ = first_byte;
 }
 
-bool Occupation::enter_to_wait(const void* buffer, Receive& receive) {
+bool Occupation::enter_to_wait(const void* first_byte, Receive& receive) {
     const std::scoped_lock lock(mutex);
-    Buffer& entered = buffers()[buffer];
-    buffer_ = buffer;
+    Buffer& entered = buffers()[first_byte];
+    buffer_ = first_byte;
     if (++entered.receives > 1 && wary)
         return false;
     waits_ = true;

@@ -6,6 +6,9 @@
 // MPI alone: such a buffer's content tells nothing, and whose envelope it was the sender is asked. From the first
 // envelope on one receive of a buffer waits in it, the others in memory of their own, and none of them writes into it
 // unless that one has been looked at just before.
+//
+// A buffer is known by the first byte of the data. Receives whose data begins elsewhere, into the columns of one matrix
+// for example, may well be allowed, and are none of this.
 #pragma once
 
 namespace swy::p2p {
@@ -21,9 +24,9 @@ class Occupation {
     Occupation& operator=(const Occupation&) = delete;
 
     // At most one of the two, once.
-    void enter(const void* buffer);
+    void enter(const void* first_byte);
     // False when `receive` cannot wait in the buffer, for another one has it. It has entered all the same.
-    [[nodiscard]] bool enter_to_wait(const void* buffer, Receive& receive);
+    [[nodiscard]] bool enter_to_wait(const void* first_byte, Receive& receive);
     bool entered() const { return buffer_ != nullptr; }
 
     // Of one that waits in the buffer: has another one waited there with it?

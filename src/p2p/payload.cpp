@@ -1,5 +1,8 @@
 #include "p2p/payload.hpp"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "carrier/staged/pieces.hpp"
 
 namespace swy::p2p {
@@ -45,6 +48,16 @@ const void* first_on_device(const Payload& payload) {
 }
 
 }  // namespace
+
+const void* Payload::first_byte() const {
+    if (bytes == 0 || contiguous)
+        return bytes == 0 ? nullptr : data;
+    const auto& blocks = layout->blocks;
+    const auto first = std::min_element(blocks.begin(), blocks.end(),
+                                        [](const auto& one, const auto& other) { return one.packed < other.packed; });
+    return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(address) +
+                                         static_cast<std::uintptr_t>(first->offset));
+}
 
 bool Payload::all_on_devices() const {
     if (runs.empty())

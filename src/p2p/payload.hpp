@@ -37,6 +37,7 @@ struct Payload {
         return runs.empty() ? std::span(&where, 1) : std::span<const device::Location>(places);
     }
     bool all_on_devices() const;
+    const void* first_byte() const;  // of the packed form; nullptr without data
 };
 
 // A message of so many bytes between two ends whose data is in runs, of which the one's may be shorter than the

@@ -69,13 +69,13 @@ Receive::~Receive() {
 bool Receive::may_wait_in_buffer() {
     if (payload_.device)
         return false;
-    return payload_.address == MPI_BOTTOM || payload_.bytes == 0 || occupation_.enter_to_wait(payload_.address, *this);
+    return payload_.bytes == 0 || occupation_.enter_to_wait(payload_.first_byte(), *this);
 }
 
 // Of a receive whose first message has come elsewhere.
 void Receive::enter_buffer() {
-    if (!payload_.device && payload_.address != MPI_BOTTOM && payload_.bytes != 0 && !occupation_.entered())
-        occupation_.enter(payload_.address);
+    if (!payload_.device && payload_.bytes != 0 && !occupation_.entered())
+        occupation_.enter(payload_.first_byte());
 }
 
 // The buffer that MPI gets: the program's host memory as the program has described it, or bytes of ours.
