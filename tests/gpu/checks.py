@@ -192,6 +192,8 @@ def point_to_point():
     for words, settings, over_nccl in ways:
         check(f"messages of all sizes, 2 ranks on one GPU, {words}", 2, ["tests/gpu/messages", "--largest", str(1 << 20)], settings, over_nccl=over_nccl)
         check(f"messages while completion calls wait, 2 ranks on one GPU, {words}", 2, ["tests/mpi/p2p/progress", "Wait"], settings)
+        check(f"receives into the columns of one matrix, {words}", 2, ["tests/mpi/p2p/columns"], settings)
+        check(f"receives into one buffer, {words}", 2, ["tests/mpi/p2p/one_buffer"], settings)
     for ranks in (2, 3):
         check(f"messages at random, {ranks} ranks on one GPU", ranks, ["tests/mpi/p2p/differential", few(100)], SEVERAL or share, 150)
 

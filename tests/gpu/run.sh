@@ -190,7 +190,8 @@ build() {
     say "building"
     programs=(tests/gpu/allreduce tests/gpu/locations tests/bench/host_calls tests/doors/sweep tests/mpi/collectives
         tests/mpi/mismatch tests/mpi/steps tests/mpi/staged/differential tests/gpu/messages tests/mpi/p2p/differential
-        tests/mpi/p2p/progress tests/gpu/kernels tests/mpi/types/reduce_local tests/mpi/types/table tests/mpi/deterministic)
+        tests/mpi/p2p/progress tests/mpi/p2p/columns tests/mpi/p2p/one_buffer tests/gpu/kernels
+        tests/mpi/types/reduce_local tests/mpi/types/table tests/mpi/deterministic)
     # One after the other: "all" is a make of its own, which would build the same libraries at the same time.
     make --no-print-directory -s -j"$(nproc)" all
     make --no-print-directory -s -j"$(nproc)" "${programs[@]}"
