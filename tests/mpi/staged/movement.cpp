@@ -53,7 +53,10 @@ void gather(Round& round, bool scatter, bool vector) {
     const int mine = counts[static_cast<std::size_t>(round.rank)];
     counts.resize(static_cast<std::size_t>(round.others));
     const Blocks blocks(round.own, counts);
-    const View one = make_view(round.own, ints, scatter ? mine : kSent);
+    // Between groups, Open MPI's first rank receives for all of its group, as elements of its own type: interleaved ones
+    // must not meet there either.
+    const int received = round.inter ? mine * round.size : mine;
+    const View one = make_view(round.own, ints, scatter ? received : kSent);
     const View all = make_view(round.own, ints, scatter ? kSent : vector ? blocks.most() : even * round.others);
     Buffer single(round.own, root.sends ? std::vector<Segment>{{&one, 0, mine}} : std::vector<Segment>{});
     Buffer many(round.own, !root.is_root ? std::vector<Segment>{}
