@@ -53,8 +53,8 @@ void gather(Round& round, bool scatter, bool vector) {
     const int mine = counts[static_cast<std::size_t>(round.rank)];
     counts.resize(static_cast<std::size_t>(round.others));
     const Blocks blocks(round.own, counts);
-    // Between groups, Open MPI's first rank receives for all of its group, as elements of its own type: interleaved ones
-    // must not meet there either.
+    // Between groups, Open MPI's first rank receives for all of its group, as elements of its own type: interleaved
+    // ones must not meet there either.
     const int received = round.inter ? mine * round.size : mine;
     const View one = make_view(round.own, ints, scatter ? received : kSent);
     const View all = make_view(round.own, ints, scatter ? kSent : vector ? blocks.most() : even * round.others);
