@@ -37,8 +37,8 @@ inline bool none_kept() {
 }
 
 // May a receive that fails return? Not before the program has given a communicator another error handler than the one
-// that ends the job. Then one that is too small for an envelope has received none, if it returns. (One that is pending
-// when the program does that, and fails: its sender is not told.)
+// that ends the job. Then one that is too small for an envelope has received none, if it returns. Of blocking ones: the
+// program may do that while another is pending.
 [[gnu::visibility("hidden")]] extern std::atomic<bool> errors_return;
 
 inline bool has_no_envelope(MPI_Count count, MPI_Datatype type) {
@@ -114,7 +114,7 @@ std::shared_ptr<const datatype::Layout> layout_with_gaps(MPI_Datatype type);
 // call's.
 inline int watched(CallId id, int code, void* address, MPI_Count count, MPI_Datatype type, int source, MPI_Comm comm,
                    const MPI_Request* request) {
-    if (envelopes && code == MPI_SUCCESS && source != MPI_PROC_NULL && !has_no_envelope(count, type)) {
+    if (envelopes && code == MPI_SUCCESS && source != MPI_PROC_NULL) {
         const auto elements = static_cast<std::size_t>(count);
         request::watch(*request,
                        {.address = address,

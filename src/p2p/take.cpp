@@ -212,9 +212,8 @@ int small_host_receive(const Row& row, const Call& call, Real real) {
             ledger.close_call(call.id, seen->_ucount);
         return can_meet && seen->_ucount == kEnvelopeBytes ? received_on_host(call, rc, *seen) : rc;
     }
-    const bool remembered = row.form == Form::kPersistent || !has_no_envelope(operand.count, operand.type);
     const int rc = host(call, real);
-    if (rc == MPI_SUCCESS && can_meet && remembered)
+    if (rc == MPI_SUCCESS && can_meet)
         request::watch(*call.matching->request, watched(call), row.form == Form::kPersistent);
     return rc;
 }

@@ -3,9 +3,9 @@
 p2p_test_buffers = tests/mpi/p2p/buffer.cpp tests/mpi/p2p/buffer.hpp tests/mpi/p2p/layout.cpp tests/mpi/p2p/layout.hpp \
     tests/mpi/staged/views.hpp tests/mpi/gpu.hpp tests/random_seed.hpp
 check_PROGRAMS += tests/mpi/p2p/differential tests/mpi/p2p/progress tests/mpi/p2p/envelope_payload tests/mpi/p2p/large \
-    tests/mpi/p2p/columns tests/mpi/p2p/errors tests/mpi/p2p/one_buffer tests/mpi/p2p/pairs tests/mpi/p2p/truncation tests/mpi/p2p/unseen tests/mpi/p2p/waits
+    tests/mpi/p2p/columns tests/mpi/p2p/errors tests/mpi/p2p/late_handler tests/mpi/p2p/one_buffer tests/mpi/p2p/pairs tests/mpi/p2p/truncation tests/mpi/p2p/unseen tests/mpi/p2p/waits
 TESTS += tests/mpi/p2p/differential tests/mpi/p2p/progress tests/mpi/p2p/envelope_payload tests/mpi/p2p/large \
-    tests/mpi/p2p/columns tests/mpi/p2p/errors tests/mpi/p2p/one_buffer tests/mpi/p2p/pairs tests/mpi/p2p/truncation tests/mpi/p2p/unseen tests/mpi/p2p/waits
+    tests/mpi/p2p/columns tests/mpi/p2p/errors tests/mpi/p2p/late_handler tests/mpi/p2p/one_buffer tests/mpi/p2p/pairs tests/mpi/p2p/truncation tests/mpi/p2p/unseen tests/mpi/p2p/waits
 tests_mpi_p2p_differential_SOURCES = tests/mpi/p2p/completing.cpp tests/mpi/p2p/differential.cpp tests/mpi/p2p/graph.cpp \
     tests/mpi/p2p/graph.hpp tests/mpi/p2p/player.cpp tests/mpi/p2p/player.hpp tests/mpi/p2p/receiving.cpp \
     tests/mpi/p2p/sending.cpp $(p2p_test_buffers)
@@ -23,6 +23,8 @@ tests_mpi_p2p_columns_SOURCES = tests/mpi/p2p/columns.cpp tests/mpi/gpu.hpp
 tests_mpi_p2p_columns_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_p2p_errors_SOURCES = tests/mpi/p2p/errors.cpp tests/mpi/p2p/erroneous.hpp tests/mpi/p2p/truncated.hpp tests/mpi/gpu.hpp
 tests_mpi_p2p_errors_LDADD = $(MPI_TEST_LIBS)
+tests_mpi_p2p_late_handler_SOURCES = tests/mpi/p2p/late_handler.cpp tests/mpi/gpu.hpp
+tests_mpi_p2p_late_handler_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_p2p_one_buffer_SOURCES = tests/mpi/p2p/one_buffer.cpp tests/mpi/gpu.hpp
 tests_mpi_p2p_one_buffer_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_p2p_pairs_SOURCES = tests/mpi/p2p/pairs.cpp tests/mpi/gpu.hpp
