@@ -6,8 +6,8 @@ dist_examples_SCRIPTS = examples/least_squares.py
 EXTRA_DIST += examples/run-training examples/ci/virtual-gpus.yml
 
 # Linked with the virtual GPUs' runtime, which has the real one's name and versions: where the loader finds that, it is used.
-EXAMPLES_CUDA = src/vgpu/lib/libcudart.so.13
-EXAMPLES_LINK = -Wl,-rpath-link,src/vgpu/lib
+EXAMPLES_CUDA = vgpu/lib/libcudart.so.$(CUDA_MAJOR)
+EXAMPLES_LINK = -Wl,-rpath-link,vgpu/lib
 
 noinst_PROGRAMS += examples/train_iris
 examples_train_iris_SOURCES = examples/train_iris.c
@@ -47,6 +47,6 @@ if HAVE_FORTRAN
 noinst_DATA += examples/heat
 examples/heat: examples/heat.f90 $(EXAMPLES_CUDA)
 	@$(MKDIR_P) examples/modules
-	$(AM_V_GEN)$(MPIFORT) -O2 -g $(SWY_SANITIZE) -J examples/modules -o $@ $(srcdir)/examples/heat.f90 $(EXAMPLES_CUDA) $(EXAMPLES_LINK)
+	$(AM_V_GEN)$(MPIFORT) -O2 $(SWY_SANITIZE) -J examples/modules -o $@ $(srcdir)/examples/heat.f90 $(EXAMPLES_CUDA) $(EXAMPLES_LINK)
 CLEANFILES += examples/heat examples/modules/*.mod
 endif

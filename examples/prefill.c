@@ -5,9 +5,10 @@
  *
  * FOLDER is where the jobs find each other: the port's name is in its file `port`, and a decode job that wants to be
  * let in puts a file `arrival.*` there, which is renamed to `enter.*` when it may connect. So MPI_Comm_accept, which
- * waits, is called only when somebody is at the door, the jobs that are connected are served meanwhile, and no two jobs
- * connect at once, at which Open MPI 4.1 hangs. It ends when JOBS decode jobs have gone. One that has not been heard of
- * for PATIENCE seconds (60) is given up, as is one that a message to it failed for: the others are served on. */
+ * waits, is called only when somebody is at the wrapper, the jobs that are connected are served meanwhile, and no two
+ * jobs connect at once, at which Open MPI 4.1 hangs. It ends when JOBS decode jobs have gone. One that has not been
+ * heard of for PATIENCE seconds (60) is given up, as is one that a message to it failed for: the others are served on.
+ */
 #include <dirent.h>
 
 #include "kv_cache.h"
@@ -152,7 +153,7 @@ static void serve(struct Task task, float* cache, float* on_host) {
     write_off(task.job, why);
 }
 
-static void open_door(const char* folder, char* port) {
+static void open_wrapper(const char* folder, char* port) {
     char draft[4096], path[4096];
     MPI_Open_port(MPI_INFO_NULL, port);
     snprintf(draft, sizeof draft, "%s/port.draft", folder);
@@ -175,7 +176,7 @@ int main(int argc, char** argv) {
     if (on_host == NULL)
         give_up("memory", "none left");
     if (rank == 0)
-        open_door(folder, port);
+        open_wrapper(folder, port);
     while (arrived < wanted || connected > 0) {
         struct Task task;
         if (rank == 0)

@@ -19,6 +19,11 @@ AC_DEFUN([SWY_WARNINGS],[
   AC_ARG_ENABLE([werror],[AS_HELP_STRING([--enable-werror],[treat compiler warnings as errors])],[],[enable_werror=no])
   SWY_CXXFLAGS="-std=c++20 -fvisibility=hidden -fvisibility-inlines-hidden -Wall -Wextra"
   SWY_CFLAGS="-Wall -Wextra"
+  # Off by default: it makes objects and libraries twenty times as large.
+  AC_ARG_ENABLE([debug],[AS_HELP_STRING([--enable-debug],[with debugging information (-g)])],[],[enable_debug=no])
+  AS_IF([test "$enable_debug" = yes],[
+    SWY_CXXFLAGS="$SWY_CXXFLAGS -g"
+    SWY_CFLAGS="$SWY_CFLAGS -g"])
   AS_IF([test "$enable_werror" = yes],[
     SWY_CXXFLAGS="$SWY_CXXFLAGS -Werror"
     SWY_CFLAGS="$SWY_CFLAGS -Werror"])
@@ -53,12 +58,12 @@ AC_DEFUN([SWY_SANITIZERS],[
   AC_SUBST([SANITIZERS],[$enable_sanitizers])
 ])
 
-# Python writes the doors from the table of calls while building; the library does not need it.
+# Python writes the wrappers from the table of calls while building; the library does not need it.
 AC_DEFUN([SWY_PYTHON],[
   AC_PATH_PROGS([PYTHON3],[python3 python])
   AS_IF([test -n "$PYTHON3" && "$PYTHON3" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null],
     [SWY_FOUND([Python],[$PYTHON3 ($($PYTHON3 --version 2>&1))])],
-    [SWY_MISSING([Python 3.9 or newer (it writes the doors from the table of calls)],[python3])])
+    [SWY_MISSING([Python 3.9 or newer (it writes the wrappers from the table of calls)],[python3])])
 ])
 
 # gfortran is for the Fortran tests and example, and for swyfort.

@@ -1,4 +1,4 @@
-# Libraries and headers other than MPI's: hwloc, the header-only ones, CUDA's and NCCL's headers.
+# Libraries and headers other than MPI's: hwloc, the header-only ones, CUDA's headers (NCCL's is in third_party/nccl).
 
 AC_DEFUN([SWY_HWLOC],[
   PKG_CHECK_MODULES([HWLOC],[hwloc >= 2.0],
@@ -54,7 +54,7 @@ AC_DEFUN([SWY_SYSTEM_INCLUDE],[
 # --with-cuda=DIR: a toolkit, an include folder, or the folder that Python wheels were unpacked to.
 AC_DEFUN([SWY_CUDA],[
   AC_ARG_WITH([cuda],[AS_HELP_STRING([--with-cuda=DIR],
-    [CUDA headers: a toolkit, or a folder of unpacked nvidia-cuda-runtime and nvidia-cuda-crt wheels @<:@nvcc's toolkit, /usr/local/cuda, /usr@:>@])],
+    [CUDA headers (12.2 or newer): a toolkit, or a folder of unpacked nvidia-cuda-runtime, -crt and -cccl wheels @<:@nvcc's toolkit, /usr/local/cuda, /usr@:>@])],
     [],[with_cuda=])
   AS_CASE([$with_cuda],
     [no],[AC_MSG_ERROR([Switchyard is about CUDA memory: its headers cannot be left out (the library itself runs without CUDA)])],
@@ -80,53 +80,30 @@ AC_DEFUN([SWY_CUDA],[
       done
     done
     AC_MSG_RESULT([$CUDA_INCLUDE])
-    AC_LANG_PUSH([C++])
-    swy_save_CPPFLAGS=$CPPFLAGS
-    CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS"
-    AC_COMPUTE_INT([swy_cuda_version],[CUDA_VERSION],[#include <cuda.h>
-#include <cuda_runtime.h>],[swy_cuda_version=0])
-    CPPFLAGS=$swy_save_CPPFLAGS
-    AC_LANG_POP
-    AS_IF([test "$swy_cuda_version" -gt 0],
-      [SWY_FOUND([CUDA headers],[$((swy_cuda_version / 1000)).$((swy_cuda_version % 1000 / 10)) ($CUDA_INCLUDE)])],
-      [SWY_MISSING([complete CUDA headers (those in $CUDA_INCLUDE do not compile; see config.log. With wheels, nvidia-cuda-crt is needed too)],[nvidia-cuda-toolkit])])
+    _SWY_CUDA_CHECK
   ],[
     AC_MSG_RESULT([no])
     SWY_MISSING([CUDA headers (looked in $swy_dirs; name them by --with-cuda=DIR, or let ./quickstart fetch them)],[nvidia-cuda-toolkit])])
   AC_SUBST([CUDA_INCLUDE])
   AC_SUBST([CUDA_DIR])
+  AC_SUBST([CUDA_MAJOR])
   AC_SUBST([CUDA_CPPFLAGS])
 ])
 
-AC_DEFUN([SWY_NCCL],[
-  AC_ARG_WITH([nccl],[AS_HELP_STRING([--with-nccl=DIR],
-    [NCCL header: a prefix, an include folder, or a folder of an unpacked nvidia-nccl-cu13 wheel @<:@with CUDA's, /usr@:>@])],
-    [],[with_nccl=])
-  AS_CASE([$with_nccl],
-    [no],[AC_MSG_ERROR([NCCL's header cannot be left out (the library itself runs without NCCL)])],
-    [yes|''],[swy_dirs="$with_cuda $CUDA_DIR /usr /usr/local"],
-    [swy_dirs=$with_nccl])
-  swy_try=
-  for swy_d in $swy_dirs; do
-    swy_try="$swy_try $swy_d/include $swy_d/nvidia/nccl/include $swy_d"
-  done
-  AC_MSG_CHECKING([for NCCL's header])
-  SWY_FIND_HEADER_DIR([NCCL_INCLUDE],[nccl.h],[$swy_try])
-  AS_IF([test -n "$NCCL_INCLUDE"],[
-    NCCL_INCLUDE=`cd "$NCCL_INCLUDE" && pwd -P`
-    AC_MSG_RESULT([$NCCL_INCLUDE])
-    SWY_SYSTEM_INCLUDE([NCCL_CPPFLAGS],[$NCCL_INCLUDE])
-    AC_LANG_PUSH([C++])
-    swy_save_CPPFLAGS=$CPPFLAGS
-    CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS $NCCL_CPPFLAGS"
-    AC_COMPUTE_INT([swy_nccl_version],[NCCL_VERSION_CODE],[#include <nccl.h>],[swy_nccl_version=0])
-    CPPFLAGS=$swy_save_CPPFLAGS
-    AC_LANG_POP
-    AS_IF([test "$swy_nccl_version" -ge 21800],
-      [SWY_FOUND([NCCL header],[$((swy_nccl_version / 10000)).$((swy_nccl_version % 10000 / 100)).$((swy_nccl_version % 100)) ($NCCL_INCLUDE)])],
-      [SWY_MISSING([an NCCL header of 2.18 or newer ($NCCL_INCLUDE/nccl.h is $swy_nccl_version)],[libnccl-dev])])
-  ],[
-    AC_MSG_RESULT([no])
-    SWY_MISSING([NCCL's header nccl.h (looked in $swy_dirs; name it by --with-nccl=DIR, or let ./quickstart fetch it)],[libnccl-dev])])
-  AC_SUBST([NCCL_CPPFLAGS])
+# The version of the headers found, and whether they are complete. NCCL's header includes all that is used of them.
+AC_DEFUN([_SWY_CUDA_CHECK],[
+  AC_LANG_PUSH([C++])
+  swy_save_CPPFLAGS=$CPPFLAGS
+  CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS -I$srcdir/third_party/nccl"
+  AC_COMPUTE_INT([swy_cuda_version],[CUDA_VERSION],[#include <cuda.h>],[swy_cuda_version=0])
+  CUDA_MAJOR=$((swy_cuda_version / 1000))
+  swy_cuda_text=$CUDA_MAJOR.$((swy_cuda_version % 1000 / 10))
+  AC_COMPILE_IFELSE([AC_LANG_PROGRAM([#include <cuda.h>
+#include <nccl.h>])],[swy_cuda_complete=yes],[swy_cuda_complete=no])
+  CPPFLAGS=$swy_save_CPPFLAGS
+  AC_LANG_POP
+  AS_IF([test "$swy_cuda_version" -gt 0 && test "$swy_cuda_version" -lt 12020],
+      [SWY_MISSING([CUDA headers of 12.2 or newer (those in $CUDA_INCLUDE are of CUDA $swy_cuda_text; name others by --with-cuda=DIR, or let ./quickstart fetch them)],[nvidia-cuda-toolkit])],
+    [test $swy_cuda_complete = yes],[SWY_FOUND([CUDA headers],[$swy_cuda_text ($CUDA_INCLUDE)])],
+    [SWY_MISSING([complete CUDA headers (those in $CUDA_INCLUDE do not compile; see config.log. With wheels, crt and cccl are needed too)],[nvidia-cuda-toolkit])])
 ])

@@ -6,10 +6,10 @@ import re
 
 KINDS = ("buffers", "requests", "communicators", "none")
 TREATMENTS = ("routed", "matched", "enqueued", "staged", "refused", "unread")
-MARKS = ("blocking", "large", "door", "by-hand", "derives", "forms", "duplicates", "removed", "macro", "variadic",
+MARKS = ("blocking", "large", "wrapper", "by-hand", "derives", "forms", "duplicates", "removed", "macro", "variadic",
          "lists")
 
-# Open MPI 4.1 and 5.0 have all of MPI 3.1; whatever is from elsewhere gets a door only where the MPI at hand has it.
+# Open MPI 4.1 and 5.0 have all of MPI 3.1; any other function gets a wrapper only where the MPI in use has it.
 ALWAYS_THERE = "MPI 3.1"
 
 
@@ -54,8 +54,8 @@ class Buffer:
 @dataclasses.dataclass
 class InPlace:
     sentinel: str  # the buffer that may be MPI_IN_PLACE
-    target: str  # the one that is read too then
-    as_sentinel: bool  # and has the sentinel's layout
+    target: str  # the buffer that is then read too
+    as_sentinel: bool  # `target` then has the sentinel's shape
 
 
 @dataclasses.dataclass
@@ -84,13 +84,13 @@ class Row:
         return next((w for w in self.words if w in TREATMENTS), "")
 
     @property
-    def has_door(self):
-        """A door that the generator writes."""
-        return not self.has("by-hand") and (self.has("door") or self.makes_group or self.has("duplicates") or self.treatment not in ("", "unread"))
+    def has_wrapper(self):
+        """Tells whether the generator writes a wrapper."""
+        return not self.has("by-hand") and (self.has("wrapper") or self.makes_group or self.has("duplicates") or self.treatment not in ("", "unread"))
 
     @property
     def makes_group(self):
-        """It makes an intracommunicator, for which its door may have something to do."""
+        """Tells whether the call makes an intracommunicator, for which its wrapper may have work to do."""
         return self.has("derives") or self.has("forms")
 
     @property
@@ -111,7 +111,7 @@ class Row:
         return next((a for a in self.arguments if test(a)), None)
 
     def owner(self):
-        """The argument whose error handler is asked."""
+        """The argument whose error handler is called."""
         for handle in ("MPI_File", "MPI_Win", "MPI_Comm"):
             found = self.first(lambda a, h=handle: a.type == h and a.pointer_free)
             if found:
@@ -119,7 +119,7 @@ class Row:
         return None
 
     def made(self):
-        """The argument for the communicator that it makes."""
+        """The argument for the communicator that the call makes."""
         return self.first(lambda a: a.type == "MPI_Comm *")
 
     def op(self):

@@ -1,6 +1,6 @@
-// The doors of requests, written by hand: they have work to do only while a request that is not MPI's own, or a receive
-// that may meet an envelope, is known. Until then they are the real functions, at the price of one branch.
-#include "mpi_compat/door.hpp"
+// The wrappers of calls on requests, written by hand: they have work to do only while a request that is not MPI's own,
+// or a receive that may match an envelope, is known. Until then they are the real functions, at the cost of one branch.
+#include "mpi_compat/wrapper.hpp"
 #include "request/complete.hpp"
 
 using namespace swy;

@@ -1,6 +1,6 @@
-// The extensions of mpix_switchyard.h: a device for each process, groups by name, datatypes, an operator. Whoever asks
-// for one of the latter opens the gate: from then on the doors of reductions have something to do in this process, with
-// or without GPUs.
+// The extensions of mpix_switchyard.h: a device for each process, groups by name, datatypes, an operator. A call that
+// asks for one of the latter two opens the driver watch: from then on the wrappers of reductions have work to do in
+// this process, with or without GPUs.
 #include <mpix_switchyard.h>
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "comm/named.hpp"
+#include "call/depth.hpp"
 #include "comm/suggest.hpp"
 #include "datatype/extension.hpp"
 #include "error/error.hpp"
-#include "mpi_compat/door.hpp"
-#include "request/engine.hpp"
-#include "route/depth.hpp"
+#include "ext/named/named.hpp"
+#include "mpi_compat/wrapper.hpp"
+#include "progress/engine.hpp"
 
 using namespace swy;
 
@@ -23,7 +23,7 @@ namespace {
 MPI_Datatype given(datatype::Element element) {
     const MPI_Datatype type = datatype::extension_type(element);
     if (type != MPI_DATATYPE_NULL)
-        gate::open();
+        driver_watch::open();
     return type;
 }
 
@@ -48,14 +48,14 @@ extern "C" SWY_EXPORT MPI_Datatype MPIX_Type_float8_e5m2(void) {
 extern "C" SWY_EXPORT MPI_Op MPIX_Op_avg(void) {
     const MPI_Op op = datatype::average_operator();
     if (op != MPI_OP_NULL) {
-        gate::open();
-        request::start_engine();  // divides what a request stands for; the router says so where it does not run
+        driver_watch::open();
+        progress::start_engine();  // divides the results of requests; dispatch reports it where it does not run
     }
     return op;
 }
 
 extern "C" SWY_EXPORT int MPIX_Device_suggest(MPI_Comm comm, int* device) {
-    const route::Inside guard;
+    const call::Inside guard;
     if (device == nullptr)
         return error::raise(Owner(comm), MPI_ERR_ARG, "MPIX_Device_suggest: the address for the device is NULL");
     std::vector<int> devices;
@@ -65,7 +65,7 @@ extern "C" SWY_EXPORT int MPIX_Device_suggest(MPI_Comm comm, int* device) {
 }
 
 extern "C" SWY_EXPORT int MPIX_Device_suggest_multi(MPI_Comm comm, int max_devices, int devices[], int* ndevices) {
-    const route::Inside guard;
+    const call::Inside guard;
     const auto refuse = [&](int mpi_class, const char* why) {
         return error::raise(Owner(comm), mpi_class, std::string("MPIX_Device_suggest_multi: ") + why);
     };
@@ -83,7 +83,7 @@ extern "C" SWY_EXPORT int MPIX_Device_suggest_multi(MPI_Comm comm, int max_devic
 }
 
 extern "C" SWY_EXPORT int MPIX_Device_near(const void* buffer, int ndevices, const int devices[], int* device) {
-    const route::Inside guard;
+    const call::Inside guard;
     const auto refuse = [&](int mpi_class, const char* why) {
         return error::raise(Owner(), mpi_class, std::string("MPIX_Device_near: ") + why);
     };
@@ -98,7 +98,7 @@ extern "C" SWY_EXPORT int MPIX_Device_near(const void* buffer, int ndevices, con
 
 namespace {
 
-// MPI_ERR_OTHER before MPI_Init and after MPI_Finalize, where there is nothing to make a group of.
+// Checks the name. Returns MPI_ERR_OTHER before MPI_Init and after MPI_Finalize, when no group can be made.
 int check_name(const char* function, const char* name) {
     int up = 0;
     int down = 0;
@@ -116,26 +116,26 @@ int check_name(const char* function, const char* name) {
 }  // namespace
 
 extern "C" SWY_EXPORT int MPIX_Group_declare(const char* name, MPI_Group group) {
-    const route::Inside guard;
+    const call::Inside guard;
     if (const int code = check_name("MPIX_Group_declare", name); code != MPI_SUCCESS)
         return code;
     if (group == MPI_GROUP_NULL)
         return error::raise(Owner(), MPI_ERR_GROUP, std::string("MPIX_Group_declare: ") + name + " is MPI_GROUP_NULL");
-    return comm::declare_group(name, group);
+    return named::declare_group(name, group);
 }
 
 extern "C" SWY_EXPORT int MPIX_Comm_from_name(const char* name, MPI_Comm* comm) {
     std::string problem;
     {
-        const route::Inside guard;
+        const call::Inside guard;
         if (const int code = check_name("MPIX_Comm_from_name", name); code != MPI_SUCCESS)
             return code;
         if (comm == nullptr)
             return error::raise(Owner(), MPI_ERR_ARG, "MPIX_Comm_from_name: the address for the communicator is NULL");
-        if (const int code = comm::from_name(name, *comm, problem); code != MPI_SUCCESS)
+        if (const int code = named::from_name(name, *comm, problem); code != MPI_SUCCESS)
             return code;
         if (!problem.empty())
             return error::raise(Owner(), MPI_ERR_ARG, "MPIX_Comm_from_name: " + problem);
     }
-    return gate::closed() ? MPI_SUCCESS : route::has_made(MPI_COMM_NULL, *comm);
+    return driver_watch::closed() ? MPI_SUCCESS : coll::on_comm_created(MPI_COMM_NULL, *comm);
 }

@@ -3,14 +3,14 @@
 
   python3 mpi_compat/generate.py --available AVAILABLE --headers DIR --sources DIR
       headers: call_ids.hpp (ids, names and facts of calls), real.hpp (the real MPI functions)
-      sources: real.cpp, doors_FAMILY.cpp
-      AVAILABLE lists the symbols that the MPI at hand exports, one a line; functions that are not in MPI 3.1 get doors
-      only where it has them. Without --available: MPI 3.1 alone.
+      sources: real.cpp, wrappers_FAMILY.cpp
+      AVAILABLE lists the symbols that the MPI in use exports, one a line; functions that are not in MPI 3.1 get
+      wrappers only where it has them. Without --available: MPI 3.1 alone.
   python3 mpi_compat/generate.py --coverage docs/coverage.md     every function and what happens to a device buffer in it
-  python3 mpi_compat/generate.py --manual switchyard-routes.7    the same for people, by what happens
-  python3 mpi_compat/generate.py --list optional|files|doors     names, one a line: functions with generated doors from
-                                                                 outside MPI 3.1, files written to --sources, doors of the MPI
-                                                                 at hand
+  python3 mpi_compat/generate.py --manual switchyard-routes.7    the same as a manual page, by what happens
+  python3 mpi_compat/generate.py --list optional|files|wrappers     names, one a line: functions with generated wrappers
+                                                                 that are not in MPI 3.1, files written to
+                                                                 --sources, wrappers for the MPI in use
 
 Needs Python 3.9 and its standard library. Files whose content has not changed are not touched.
 """
@@ -23,7 +23,7 @@ sys.dont_write_bytecode = True  # the source folder may be read-only, and is not
 
 import calls  # noqa: E402
 import write_coverage  # noqa: E402
-import write_doors  # noqa: E402
+import write_wrappers  # noqa: E402
 import write_headers  # noqa: E402
 import write_manual  # noqa: E402
 
@@ -38,7 +38,7 @@ def main():
     parser.add_argument("--sources", help="folder for sources")
     parser.add_argument("--coverage", help="file for the coverage page")
     parser.add_argument("--manual", help="file for the manual page")
-    parser.add_argument("--list", choices=("optional", "files", "doors"))
+    parser.add_argument("--list", choices=("optional", "files", "wrappers"))
     options = parser.parse_args()
     try:
         rows = calls.read(options.calls)
@@ -51,7 +51,7 @@ def main():
                                 "real.hpp": write_headers.real_header(rows, present)})
     if options.sources:
         write(options.sources, {"real.cpp": write_headers.real_source(present)})
-        write(options.sources, write_doors.files(rows, present, families))
+        write(options.sources, write_wrappers.files(rows, present, families))
     if options.coverage:
         path = pathlib.Path(options.coverage)
         write(path.parent, {path.name: write_coverage.page(rows, families)})
@@ -64,10 +64,10 @@ def main():
 
 def listed(what, rows, present, families):
     if what == "optional":
-        return [r.name for r in rows if r.optional and r.has_door]
+        return [r.name for r in rows if r.optional and r.has_wrapper]
     if what == "files":
-        return ["real.cpp", *write_doors.files(rows, present, families)]
-    return [r.name for r in present if r.has_door or r.has("by-hand")]
+        return ["real.cpp", *write_wrappers.files(rows, present, families)]
+    return [r.name for r in present if r.has_wrapper or r.has("by-hand")]
 
 
 def available(path):
@@ -75,7 +75,8 @@ def available(path):
 
 
 def is_present(row, symbols):
-    """A function that has only its profiling name is not one a program can call; both names, or the only one there is."""
+    """Tells whether the MPI in use has the function under its public name: a program cannot call one that has a
+    profiling name only."""
     return not row.optional or row.name in symbols
 
 

@@ -1,16 +1,18 @@
-// The doors written by hand: MPI's start and end, a session's and a communicator's, and the question whether MPI takes
-// device memory.
-#include "route/lifecycle.hpp"
+// Wrappers written by hand: of MPI's initialisation and finalisation, of a session's, and of a communicator's calls.
+#include "init/lifecycle.hpp"
+
+#include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "call/resolve.hpp"
 #include "comm/state.hpp"
-#include "mpi_compat/door.hpp"
-#include "route/surroundings.hpp"
-#include "settings/settings.hpp"
+#include "init/environment_check.hpp"
+#include "mpi_compat/wrapper.hpp"
+#include "progress/engine.hpp"
 
 using namespace swy;
 
@@ -18,7 +20,8 @@ namespace {
 
 constinit bool takes_part = true;
 
-// One rank speaks for all, where a launcher of any MPI says which this is.
+// Tells whether this process prints messages for the job: one rank does, where the launcher of any MPI says which one
+// this is.
 bool speaks() {
     for (const char* name : {"PMIX_RANK", "PMI_RANK"})
         if (const char* rank = std::getenv(name); rank != nullptr)
@@ -26,18 +29,43 @@ bool speaks() {
     return true;
 }
 
-// MPI's start, and Switchyard's with it. Where it is not Open MPI that starts, every door stays closed.
+// Where the dynamic linker finds libmpi first, no MPI call reaches Switchyard, not even MPI_Init: the library can only
+// report it when it is loaded. PMPI_Init, which no profiling tool defines, shows the order.
+[[gnu::constructor]] void check_order() {
+    const link_map* ours = real::object_of(&takes_part);
+    const link_map* first = real::object_of(dlsym(RTLD_DEFAULT, "PMPI_Init"));
+    if (first == nullptr || first == ours || first != real::libmpi() || !speaks())
+        return;
+    std::fprintf(
+        stderr,
+        "switchyard: this program has %s before %s, so its MPI calls go past Switchyard, and device memory in "
+        "them crashes it. Link it with swycc, or with what `pkg-config --libs switchyard` prints before -lmpi; "
+        "or start it by switchyard run or with LD_PRELOAD=%s\n",
+        first->l_name, ours->l_name, ours->l_name);
+}
+
+// Initialises MPI, and Switchyard with it. Where another MPI than Open MPI is initialised, every wrapper only makes the
+// real call.
 template <typename Start>
 int start_with(Start start) {
-    if (const std::string other = route::other_mpi(); !other.empty()) {
+    if (const std::string other = init::other_mpi(); !other.empty()) {
         takes_part = false;
         if (speaks())
             std::fprintf(stderr, "switchyard: %s\n", other.c_str());
         return start();
     }
-    gate::before_init();
+    driver_watch::before_init();
     const int code = start();
-    return code == MPI_SUCCESS ? route::after_init() : code;
+    return code == MPI_SUCCESS ? init::after_init() : code;
+}
+
+int let_go(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
+    if (comm != nullptr && comm::leave(*comm)) {
+        *comm = MPI_COMM_NULL;
+        return MPI_SUCCESS;
+    }
+    comm::Freeing freeing(comm != nullptr ? *comm : MPI_COMM_NULL);
+    return freeing.done(free(comm));
 }
 
 }  // namespace
@@ -54,20 +82,19 @@ SWY_PAIR(MPI_Init_thread)
 
 extern "C" SWY_EXPORT int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
     if (errhandler != MPI_ERRORS_ARE_FATAL)
-        p2p::errors_return.store(true, std::memory_order_relaxed);
+        fastpath::errors_return.store(true, std::memory_order_relaxed);
+    const progress::Hold hold;  // the engine may have replaced handlers for a moment (request/real_end.hpp)
     return real::Comm_set_errhandler(comm, errhandler);
 }
 SWY_PAIR(MPI_Comm_set_errhandler)
 
 extern "C" SWY_EXPORT int MPI_Comm_free(MPI_Comm* comm) {
-    comm::Freeing freeing(comm != nullptr ? *comm : MPI_COMM_NULL);
-    return freeing.done(real::Comm_free(comm));
+    return let_go(comm, real::Comm_free);
 }
 SWY_PAIR(MPI_Comm_free)
 
 extern "C" SWY_EXPORT int MPI_Comm_disconnect(MPI_Comm* comm) {
-    comm::Freeing freeing(comm != nullptr ? *comm : MPI_COMM_NULL);
-    return freeing.done(real::Comm_disconnect(comm));
+    return let_go(comm, real::Comm_disconnect);
 }
 SWY_PAIR(MPI_Comm_disconnect)
 
@@ -79,18 +106,18 @@ extern "C" SWY_EXPORT int MPI_Finalize(void) {
     real::Initialized(&up);
     real::Finalized(&down);
     if (up != 0 && down == 0)  // else the real call says what is wrong
-        route::before_finalize();
+        init::before_finalize();
     return real::Finalize();
 }
 SWY_PAIR(MPI_Finalize)
 
 #ifdef MPI_SESSION_NULL  // MPI 4.0; Open MPI has sessions since 5.0
 extern "C" SWY_EXPORT int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
-    gate::before_init();
+    driver_watch::before_init();
     const int code = real::Session_init(info, errhandler, session);
     if (code != MPI_SUCCESS)
         return code;
-    const std::string problems = route::after_session_init();
+    const std::string problems = init::after_session_init();
     if (problems.empty())
         return MPI_SUCCESS;
     std::fprintf(stderr, "switchyard: MPI_Session_init: %s\n", problems.c_str());
@@ -102,14 +129,8 @@ SWY_PAIR(MPI_Session_init)
 
 extern "C" SWY_EXPORT int MPI_Session_finalize(MPI_Session* session) {
     if (session != nullptr && *session != MPI_SESSION_NULL)  // else the real call says what is wrong
-        route::before_session_finalize();
+        init::before_session_finalize();
     return real::Session_finalize(session);
 }
 SWY_PAIR(MPI_Session_finalize)
 #endif
-
-// Programs ask this (mpi-ext.h declares it where Open MPI has it) before they pass device pointers.
-extern "C" SWY_EXPORT int MPIX_Query_cuda_support(void) {
-    return settings::values().enabled && !gate::closed() ? 1 : real::XQuery_cuda_support();
-}
-SWY_PAIR(MPIX_Query_cuda_support)

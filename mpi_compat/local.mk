@@ -1,4 +1,4 @@
-# The doors: what is written by hand here, what generate.py writes from the table of calls, and the coverage page.
+# The wrappers: what is written by hand here, what generate.py writes from the table of calls, and the coverage page.
 # Generated sources lie in mpi_compat/ of the build folder, generated headers in its src/.
 CALL_TABLE = $(top_srcdir)/mpi_compat/calls/collective.txt $(top_srcdir)/mpi_compat/calls/collective_persistent.txt \
     $(top_srcdir)/mpi_compat/calls/communicators.txt $(top_srcdir)/mpi_compat/calls/datatypes.txt \
@@ -7,41 +7,41 @@ CALL_TABLE = $(top_srcdir)/mpi_compat/calls/collective.txt $(top_srcdir)/mpi_com
     $(top_srcdir)/mpi_compat/calls/one_sided.txt $(top_srcdir)/mpi_compat/calls/point_to_point.txt \
     $(top_srcdir)/mpi_compat/calls/several_buffers.txt $(top_srcdir)/mpi_compat/calls/streams.txt
 GENERATOR = $(top_srcdir)/mpi_compat/generate.py $(top_srcdir)/mpi_compat/calls.py \
-    $(top_srcdir)/mpi_compat/write_headers.py $(top_srcdir)/mpi_compat/write_doors.py \
+    $(top_srcdir)/mpi_compat/write_headers.py $(top_srcdir)/mpi_compat/write_wrappers.py \
     $(top_srcdir)/mpi_compat/write_matching.py $(top_srcdir)/mpi_compat/write_coverage.py \
     $(top_srcdir)/mpi_compat/write_manual.py
 EXTRA_DIST += $(CALL_TABLE) $(GENERATOR) mpi_compat/calls/README.md
 
-GENERATED_DOORS = \
-    mpi_compat/doors_collective.cpp \
-    mpi_compat/doors_communicators.cpp \
-    mpi_compat/doors_completion.cpp \
-    mpi_compat/doors_file.cpp \
-    mpi_compat/doors_neighborhood.cpp \
-    mpi_compat/doors_nonblocking.cpp \
-    mpi_compat/doors_nonblocking_collective.cpp \
-    mpi_compat/doors_nonblocking_file.cpp \
-    mpi_compat/doors_nonblocking_neighborhood.cpp \
-    mpi_compat/doors_one_sided.cpp \
-    mpi_compat/doors_pack.cpp \
-    mpi_compat/doors_persistent.cpp \
-    mpi_compat/doors_persistent_collective.cpp \
-    mpi_compat/doors_persistent_collective_extension.cpp \
-    mpi_compat/doors_persistent_neighborhood.cpp \
-    mpi_compat/doors_probe.cpp \
-    mpi_compat/doors_reduction.cpp \
-    mpi_compat/doors_send_receive.cpp \
-    mpi_compat/doors_several_buffers.cpp \
-    mpi_compat/doors_startup.cpp \
-    mpi_compat/doors_streams.cpp \
-    mpi_compat/doors_topology.cpp \
-    mpi_compat/doors_windows.cpp
-GENERATED = $(GENERATED_DOORS) mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
+GENERATED_WRAPPERS = \
+    mpi_compat/wrappers_collective.cpp \
+    mpi_compat/wrappers_communicators.cpp \
+    mpi_compat/wrappers_completion.cpp \
+    mpi_compat/wrappers_file.cpp \
+    mpi_compat/wrappers_neighborhood.cpp \
+    mpi_compat/wrappers_nonblocking.cpp \
+    mpi_compat/wrappers_nonblocking_collective.cpp \
+    mpi_compat/wrappers_nonblocking_file.cpp \
+    mpi_compat/wrappers_nonblocking_neighborhood.cpp \
+    mpi_compat/wrappers_one_sided.cpp \
+    mpi_compat/wrappers_pack.cpp \
+    mpi_compat/wrappers_persistent.cpp \
+    mpi_compat/wrappers_persistent_collective.cpp \
+    mpi_compat/wrappers_persistent_collective_extension.cpp \
+    mpi_compat/wrappers_persistent_neighborhood.cpp \
+    mpi_compat/wrappers_probe.cpp \
+    mpi_compat/wrappers_reduction.cpp \
+    mpi_compat/wrappers_send_receive.cpp \
+    mpi_compat/wrappers_several_buffers.cpp \
+    mpi_compat/wrappers_startup.cpp \
+    mpi_compat/wrappers_streams.cpp \
+    mpi_compat/wrappers_topology.cpp \
+    mpi_compat/wrappers_windows.cpp
+GENERATED = $(GENERATED_WRAPPERS) mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
 
-libswitchyard_la_SOURCES += mpi_compat/completion.cpp mpi_compat/door.hpp mpi_compat/extensions.cpp mpi_compat/lifecycle.cpp \
-    mpi_compat/multi.cpp mpi_compat/partitioned.cpp mpi_compat/streams.cpp
-nodist_libswitchyard_la_SOURCES += $(GENERATED_DOORS)
-libswy_la_SOURCES += mpi_compat/resolve.cpp mpi_compat/resolve.hpp
+libswitchyard_la_SOURCES += mpi_compat/completion.cpp mpi_compat/wrapper.hpp mpi_compat/extensions.cpp \
+    mpi_compat/lifecycle.cpp mpi_compat/memory_kinds.cpp mpi_compat/multi.cpp mpi_compat/partitioned.cpp \
+    mpi_compat/streams.cpp
+nodist_libswitchyard_la_SOURCES += $(GENERATED_WRAPPERS)
 nodist_libswy_la_SOURCES += mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
 
 mpi_compat/generated.stamp: $(GENERATOR) $(CALL_TABLE) mpi_compat/available.txt

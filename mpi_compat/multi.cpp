@@ -1,26 +1,26 @@
 // The extension's calls on several buffers of a process: MPIX_Allreduce_multi and the like.
 #include <mpix_switchyard.h>
 
-#include "mpi_compat/door.hpp"
-#include "multi/collective.hpp"
-#include "multi/messages.hpp"
-#include "route/depth.hpp"
+#include "call/depth.hpp"
+#include "ext/multi/collective.hpp"
+#include "ext/multi/messages.hpp"
+#include "mpi_compat/wrapper.hpp"
 
 using namespace swy;
 
 namespace {
 
-// What a request stands for is completed by doors; they are the real functions while the gate is closed. And the
-// program may have loaded a driver by now.
+// Opens the driver watch: the wrappers of completion calls complete our requests, and are the real functions while the
+// watch is closed. The program may also have loaded a driver since MPI_Init.
 void open_gate() {
-    if (gate::changed())
-        gate::refresh();
-    gate::open();
+    if (driver_watch::changed())
+        driver_watch::refresh();
+    driver_watch::open();
 }
 
 int run(const multi::ListCall& call) {
     open_gate();
-    const route::Inside guard;
+    const call::Inside guard;
     return multi::collective(call);
 }
 

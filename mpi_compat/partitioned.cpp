@@ -1,7 +1,8 @@
-// The doors of partitioned point-to-point, written by hand: a message has many of them, one a partition.
+// The wrappers of partitioned point-to-point, written by hand: a message has several operands, one for each partition.
 #include "p2p/partitioned.hpp"
 
-#include "mpi_compat/door.hpp"
+#include "mpi_compat/wrapper.hpp"
+#include "progress/engine.hpp"
 #include "request/handle.hpp"
 
 #if OMPI_MAJOR_VERSION >= 5
@@ -11,18 +12,18 @@ using p2p::partitioned::Arguments;
 
 namespace {
 
-// What the generated doors leave to the router: a driver that was loaded since MPI_Init is noticed first.
+// Does what the dispatcher does for the generated wrappers: a driver that was loaded since MPI_Init is noticed first.
 bool on_host(const Arguments& arguments) {
-    if (gate::closed())
+    if (driver_watch::closed())
         return true;
-    if (gate::changed()) [[unlikely]]
-        gate::refresh();
+    if (driver_watch::changed()) [[unlikely]]
+        driver_watch::refresh();
     return !p2p::partitioned::on_device(arguments);
 }
 
 bool ours(MPI_Request request, int partition, int& code) {
-    const route::Inside guard;
-    return request::known_requests.load(std::memory_order_relaxed) != 0 &&
+    const call::Inside guard;
+    return progress::known_requests.load(std::memory_order_relaxed) != 0 &&
            p2p::partitioned::ready(request, partition, code);
 }
 
@@ -34,7 +35,7 @@ extern "C" SWY_EXPORT int MPI_Psend_init(const void* buf, int partitions, MPI_Co
     const Arguments arguments{partition, partitions, dest, tag, comm, info};
     if (on_host(arguments)) [[likely]]
         return real::Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
-    const route::Inside guard;
+    const call::Inside guard;
     return p2p::partitioned::send_init(arguments, request);
 }
 SWY_PAIR(MPI_Psend_init)
@@ -45,7 +46,7 @@ extern "C" SWY_EXPORT int MPI_Precv_init(void* buf, int partitions, MPI_Count co
     const Arguments arguments{partition, partitions, source, tag, comm, info};
     if (on_host(arguments)) [[likely]]
         return real::Precv_init(buf, partitions, count, datatype, source, tag, comm, info, request);
-    const route::Inside guard;
+    const call::Inside guard;
     return p2p::partitioned::receive_init(arguments, request);
 }
 SWY_PAIR(MPI_Precv_init)
@@ -82,8 +83,8 @@ SWY_PAIR(MPI_Pready_list)
 
 extern "C" SWY_EXPORT int MPI_Parrived(MPI_Request request, int partition, int* flag) {
     int code = MPI_SUCCESS;
-    const route::Inside guard;
-    if (request::known_requests.load(std::memory_order_relaxed) != 0 &&
+    const call::Inside guard;
+    if (progress::known_requests.load(std::memory_order_relaxed) != 0 &&
         p2p::partitioned::arrived(request, partition, flag, code))
         return code;
     return real::Parrived(request, partition, flag);

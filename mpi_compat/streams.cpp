@@ -1,16 +1,16 @@
-// The doors of communication in the order of a CUDA stream (mpix_switchyard.h). None of them holds the guard when it
-// makes an ordinary call in place of the enqueued one.
+// The wrappers of communication in the order of a CUDA stream (mpix_switchyard.h). None of them holds the reentrancy
+// guard when it makes an ordinary call in place of the enqueued one.
 #include <mpix_switchyard.h>
 
 #include <string>
 
+#include "call/depth.hpp"
 #include "error/error.hpp"
-#include "mpi_compat/door.hpp"
-#include "request/wait.hpp"
-#include "route/depth.hpp"
-#include "stream/communicator.hpp"
-#include "stream/enqueue.hpp"
-#include "stream/object.hpp"
+#include "ext/stream/communicator.hpp"
+#include "ext/stream/enqueue.hpp"
+#include "ext/stream/object.hpp"
+#include "mpi_compat/wrapper.hpp"
+#include "progress/wait.hpp"
 
 using namespace swy;
 
@@ -34,7 +34,7 @@ Operand in(const void* address, MPI_Count count, MPI_Datatype type, Shape shape 
     return {.address = const_cast<void*>(address), .count = count, .type = type, .shape = shape, .at = at};
 }
 
-// With `in_place` it is read too.
+// An output operand; with `in_place` MPI reads it too.
 Operand out(void* address, MPI_Count count, MPI_Datatype type, bool in_place, Shape shape = Shape::kOne,
             At at = At::kAll) {
     return {.address = address,
@@ -45,7 +45,7 @@ Operand out(void* address, MPI_Count count, MPI_Datatype type, bool in_place, Sh
             .at = at};
 }
 
-// A collective with an operand for each of two buffers.
+// A collective with one operand for each of two buffers.
 int collective(CallId id, CallId blocking, const Operand& send, const Operand& recv, MPI_Op op, int root, MPI_Comm comm,
                const stream::Ordinary& ordinary) {
     const Operand operands[] = {send, recv};
@@ -67,8 +67,8 @@ extern "C" SWY_EXPORT int MPIX_Stream_create(MPI_Info info, MPIX_Stream* stream)
         return code;
     if (stream == nullptr)
         return bad_argument("MPIX_Stream_create", "the address for the stream is NULL");
-    if (gate::changed())
-        gate::refresh();
+    if (driver_watch::changed())
+        driver_watch::refresh();
     std::string problem;
     *stream = stream::create(info, problem);
     return problem.empty() ? MPI_SUCCESS : bad_argument("MPIX_Stream_create", problem);
@@ -87,19 +87,19 @@ SWY_PAIR(MPIX_Stream_free)
 
 extern "C" SWY_EXPORT int MPIX_Stream_comm_create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* newcomm) {
     {
-        const route::Inside guard;
+        const call::Inside guard;
         if (const int code = check_up("MPIX_Stream_comm_create"); code != MPI_SUCCESS)
             return code;
         if (newcomm == nullptr)
             return bad_argument("MPIX_Stream_comm_create", "the address for the communicator is NULL");
         if (stream != MPIX_STREAM_NULL && stream::find(stream) == nullptr)
             return bad_argument("MPIX_Stream_comm_create", "the stream has been freed");
-        if (gate::changed())
-            gate::refresh();
+        if (driver_watch::changed())
+            driver_watch::refresh();
         if (const int code = stream::Communicator::create(comm, stream, newcomm); code != MPI_SUCCESS)
             return code;
     }
-    return gate::closed() ? MPI_SUCCESS : route::has_made(MPI_COMM_NULL, *newcomm);
+    return driver_watch::closed() ? MPI_SUCCESS : coll::on_comm_created(MPI_COMM_NULL, *newcomm);
 }
 SWY_PAIR(MPIX_Stream_comm_create)
 
@@ -115,7 +115,7 @@ SWY_PAIR(MPIX_Comm_get_stream)
 extern "C" SWY_EXPORT int MPIX_Stream_progress(MPIX_Stream) {
     if (const int code = check_up("MPIX_Stream_progress"); code != MPI_SUCCESS)
         return code;
-    request::progress();
+    progress::progress();
     return MPI_SUCCESS;
 }
 SWY_PAIR(MPIX_Stream_progress)

@@ -1,4 +1,4 @@
-"""The coverage page: every function, its class, and what happens to a device buffer in it."""
+"""Writes the coverage page: every function, its class, and what happens to a device buffer in it."""
 
 MEANINGS = {
     "routed": "NCCL where the ranks agree on it, else staged",
@@ -21,8 +21,8 @@ def meaning(row):
 def page(rows, families):
     parts = ["""# Coverage: MPI's functions and device buffers
 
-Made from `mpi_compat/calls` by `make coverage-page`. A function that carries no buffer needs no door: it is the MPI library's own.
-Functions that are not in MPI 3.1 have doors where the MPI beneath has the function.
+Made from `mpi_compat/calls` by `make coverage-page`. A function that carries no buffer needs no wrapper: it is the MPI library's own.
+Functions that are not in MPI 3.1 have wrappers where the MPI beneath has the function.
 """, summary(rows)]
     for family, title in families.items():
         inside = [r for r in rows if r.family == family]

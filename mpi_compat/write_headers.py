@@ -1,4 +1,4 @@
-"""call_ids.hpp, real.hpp and real.cpp from the table's rows."""
+"""Writes call_ids.hpp, real.hpp and real.cpp from the table's rows."""
 
 import re
 
@@ -35,7 +35,7 @@ def treatment_id(row):
 
 
 def fill(start, items, end, indent):
-    """start, the items with commas between, end; in lines of 120 columns, broken between items."""
+    """Returns `start`, the items separated by commas, and `end`, in lines of 120 columns, broken between items."""
     lines = [start]
     for i, item in enumerate(items):
         last = i == len(items) - 1
@@ -49,7 +49,7 @@ def fill(start, items, end, indent):
 
 
 def condition(tests):
-    """The head of an `if` in a door, of several tests."""
+    """The head of an `if` with several tests."""
     text = fill("    if (", [t + (" &&" if t is not tests[-1] else "") for t in tests], ") [[likely]] {", 8)
     return text.replace("&&,", "&&")
 
@@ -62,8 +62,9 @@ def call_ids(rows, families):
                       f'{"true" if r.has("blocking") else "false"}, CallId::{call_id(blocking_form(r, rows))}}},' for r in rows)
     kinds = "\n".join(f"    {family_id(f)}," for f in used)
     names = "\n".join(f'    "{families[f]}",' for f in used)
-    return f"""{WARNING}// The calls that Switchyard knows by name: those that carry buffers, those that handle requests or communicators, and those of
-// the library's own start and end. The numbers are the same whatever the MPI at hand has. Anybody may use this.
+    return f"""{WARNING}// The calls that Switchyard knows by name: those with buffers, those that handle
+// requests or communicators, and those that initialise and finalise the library. The numbers are the same whatever the
+// MPI in use has.
 #pragma once
 
 #include <array>
@@ -83,7 +84,7 @@ enum class Treatment : std::uint8_t {{
     kNone,     // the call has no buffers
     kRouted,   // NCCL where the ranks agree on it, else staged
     kMatched,  // NCCL or staged, as both ends agree once MPI has matched the message; probes have no buffers
-    kEnqueued, // NCCL in the order of a CUDA stream, else staged (src/stream)
+    kEnqueued, // NCCL in the order of a CUDA stream, else staged (src/ext/stream)
     kStaged,   // host copy, the real call, copy back
     kRefused,  // an error that says "not yet on device memory"
     kUnread,   // the address is only a number in this call
@@ -141,9 +142,9 @@ def persistent_allreduce(rows, present):
 
 def real_header(rows, present):
     lines = "\n".join(f"extern {pointer(r, real_name(r.name))};" for r in callable_rows(present))
-    return f"""{WARNING}// The real MPI functions: real::Send is MPI_Send as the MPI beneath has it (MPIX_X is real::XX). All of Switchyard calls MPI through
-// these and by no other name, so that it neither meets its own doors nor shows up in a profiling tool. Each is a pointer that finds its
-// function at its first call.
+    return f"""{WARNING}// The real MPI functions: real::Send is the underlying MPI library's MPI_Send
+// (MPIX_X is real::XX). All of Switchyard calls MPI through these and by no other name, so that it neither calls its own
+// wrappers nor shows up in a profiling tool. Each is a pointer that finds its function at its first call.
 #pragma once
 
 #include <mpi.h>
@@ -168,12 +169,13 @@ def real_source(present):
                       for i, r in enumerate(rows))
     return f"""{WARNING}#include "real.hpp"
 
-#include "mpi_compat/resolve.hpp"
+#include "call/resolve.hpp"
 
 namespace swy::real {{
 
 constinit const char* const kNames[] = {{
 {names}
+    nullptr,
 }};
 
 {lines}

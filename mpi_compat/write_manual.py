@@ -1,4 +1,4 @@
-"""switchyard-routes(7): what becomes of device memory in each call, for people, by family and by what happens."""
+"""Writes switchyard-routes(7): what happens to device memory in each call, by family and by what happens."""
 
 import write_coverage
 
@@ -49,5 +49,5 @@ def page(rows, families):
 
 
 def words(text):
-    """As an argument of a macro: quotes are doubled, and the whole is one."""
+    """Returns the text as one argument of a macro, with quotes doubled."""
     return '"' + text.replace('"', '""') + '"'

@@ -1,5 +1,5 @@
 // The library's name and version as one string, so that `strings` and crash reports can tell which build is loaded.
-// Nothing calls this file; a loaded library has no other side effect (its constructors do nothing).
+// Nothing calls this file.
 
 #include "config.h"
 

@@ -1,5 +1,5 @@
-# libswitchyard, in two steps: everything but the doors is collected in libswy.la, which the unit tests link too (its
-# symbols are hidden in the shared library); mpi_compat/local.mk adds the doors to libswitchyard.la itself.
+# libswitchyard, in two steps: everything but the wrappers is collected in libswy.la, which the unit tests link too (its
+# symbols are hidden in the shared library); mpi_compat/local.mk adds the wrappers to libswitchyard.la itself.
 noinst_LTLIBRARIES += libswy.la
 libswy_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(NCCL_CPPFLAGS) $(HWLOC_CFLAGS)
 libswy_la_SOURCES =

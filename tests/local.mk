@@ -18,7 +18,7 @@ RELINKED_LIBS = libswitchyard.la $(MPI_LIBS) -ldl
 RELINKED_LINK = $(AM_LDFLAGS) -no-install
 
 build_tests = tests/build/exports.test tests/build/inert.test tests/build/install.test tests/build/configure.test \
-    tests/build/dist.test tests/build/packages.test tests/build/scripts.test
+    tests/build/dist.test tests/build/layers.test tests/build/packages.test tests/build/scripts.test
 TESTS += $(build_tests)
 EXTRA_DIST += $(build_tests)
 
@@ -29,7 +29,7 @@ dist_noinst_SCRIPTS += $(multihost_scripts)
 EXTRA_DIST += tests/multihost/README.md tests/multihost/common.sh tests/multihost/netwire.c tests/multihost/probe.c \
     tests/multihost/reach.test tests/multihost/collectives.test tests/multihost/messages.test
 TESTS += tests/multihost/reach.test tests/multihost/collectives.test tests/multihost/messages.test
-check_PROGRAMS += tests/multihost/mixed
+EXTRA_PROGRAMS += tests/multihost/mixed
 tests_multihost_mixed_SOURCES = tests/multihost/mixed.cpp tests/mpi/gpu.hpp
 tests_multihost_mixed_LDADD = $(MPI_TEST_LIBS)
 

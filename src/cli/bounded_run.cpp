@@ -34,7 +34,7 @@ constexpr long kMostOutput = 4096;
     for (const std::string& word : launch.words)
         words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
-    execv(words[0], words.data());
+    execvp(words[0], words.data());
     std::fprintf(stderr, "%s: %s\n", words[0], std::strerror(errno));
     _exit(127);
 }

@@ -3,14 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <memory>
-#include <sstream>
 
 #include "cli/checks.hpp"
-#include "cli/launch.hpp"
+#include "cli/needed.hpp"
 
 namespace swy::cli {
 
@@ -21,35 +18,6 @@ namespace fs = std::filesystem;
 constexpr const char* kName = "program";
 constexpr std::string_view kOurMpi = "libmpi.so.40";  // Open MPI's since 4.0
 constexpr const char* kCompile = "Compile and link it with Open MPI's mpicc (or swycc).";
-
-struct Needed {
-    std::string name, file;  // file: "" where it was not found
-};
-
-// What the dynamic linker would load, in its order. Empty for what is no dynamic program.
-std::vector<Needed> needed_by(const std::string& program) {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(
-        popen(("LD_PRELOAD= ldd " + shell_quoted(program) + " 2>/dev/null").c_str(), "r"), pclose);
-    std::vector<Needed> all;
-    std::array<char, 4096> line{};
-    while (pipe && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) {
-        std::istringstream words(line.data());
-        Needed one;
-        std::string arrow;
-        words >> one.name >> arrow >> one.file;
-        if (arrow != "=>" || one.file == "not")  // "libx.so => not found"
-            one.file = arrow == "=>" ? "" : one.name;
-        all.push_back(one);
-    }
-    return all;
-}
-
-const Needed* find(const std::vector<Needed>& all, std::string_view start) {
-    const auto at = std::find_if(all.begin(), all.end(), [&](const Needed& one) {
-        return fs::path(one.name).filename().string().starts_with(start);
-    });
-    return at == all.end() ? nullptr : &*at;
-}
 
 bool is_script(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
@@ -105,20 +73,37 @@ Check look_at_libraries(const Patient& patient, const std::string& program, cons
     return look_at_order(patient, program, *mpi, find(all, "libswitchyard.so"));
 }
 
+// Whatever else is well, the dynamic linker does not start a program without all of its libraries.
+Check look_for_all(const Patient& patient, const std::string& program, const std::vector<Needed>& all) {
+    Check check = look_at_libraries(patient, program, all);
+    const auto missing = std::find_if(all.begin(), all.end(), [](const Needed& one) { return one.file.empty(); });
+    if (check.health == Health::kProblem || missing == all.end())
+        return check;
+    return problem(fmt::format("{} needs {}, which is not found: it does not start", program, missing->name),
+                   missing->name.starts_with("libcu") || missing->name.starts_with("libnccl")
+                       ? "Add the folder of that library to LD_LIBRARY_PATH; without GPUs: --virtual-gpus 2, which has "
+                         "libcuda.so.1, libcudart.so.12, libcudart.so.13 and libnccl.so.2."
+                       : "Add the folder of that library to LD_LIBRARY_PATH.");
+}
+
 }  // namespace
 
-Check check_program(const Patient& patient) {
+std::vector<Check> check_program(const Patient& patient) {
     fs::path path;
     if (find_program(patient.program, path) == Found::kNo)
-        return problem(patient.program + " is not there", "For one in this folder: ./" + patient.program);
+        return {problem(patient.program + " is not there", "For one in this folder: ./" + patient.program)};
     if (is_script(path))
-        return {kName, Health::kNote, path.string() + " is a script",
-                "Its interpreter loads MPI when it is needed; this check is for programs."};
+        return {{kName, Health::kNote, path.string() + " is a script",
+                 "Its interpreter loads MPI when it is needed; this check is for programs."}};
     const std::vector<Needed> all = needed_by(path.string());
     if (all.empty())
-        return problem(path.string() + " is no program of shared libraries: LD_PRELOAD has no effect on it",
-                       "Link it dynamically (without -static), or with swycc.");
-    return look_at_libraries(patient, path.string(), all);
+        return {problem(path.string() + " is no program of shared libraries: LD_PRELOAD has no effect on it",
+                        "Link it dynamically (without -static), or with swycc.")};
+    std::vector<Check> checks = {look_for_all(patient, path.string(), all)};
+    for (const auto& look : {look_for_nvidias_runtime, look_for_profilers})
+        if (const std::optional<Check> check = look(patient, path.string(), all))
+            checks.push_back(*check);
+    return checks;
 }
 
 }  // namespace swy::cli

@@ -18,7 +18,7 @@ struct Check {
 
 struct Patient {
     Findings found;
-    std::string mpirun;        // the one to use, "" for none
+    std::string mpirun;        // as find_mpirun() says
     std::string program;       // of the user's, "" for none
     std::string bad_settings;  // one a line
     double seconds = 60;       // that two ranks may take
@@ -31,7 +31,9 @@ Check check_nccl(const Patient& patient);
 Check check_settings(const Patient& patient);
 Check check_shared_memory(const Patient& patient);
 Check check_preload(const Patient& patient);
-Check check_program(const Patient& patient);
+
+// Of the program that is named: its libraries, and what is wrong with what it brings.
+std::vector<Check> check_program(const Patient& patient);
 
 // Starts two ranks: is the library in them, do they exchange data, has each a GPU of its own?
 std::vector<Check> check_ranks(const Patient& patient);

@@ -81,7 +81,7 @@ std::vector<Step> steps(const Patient& patient) {
                              {"the settings", one(check_settings)}, {"shared memory", one(check_shared_memory)},
                              {"LD_PRELOAD", one(check_preload)}};
     if (!patient.program.empty())
-        all.push_back({"the program", one(check_program)});
+        all.push_back({"the program", [&patient] { return check_program(patient); }});
     all.push_back({"two ranks under mpirun", [&patient] { return check_ranks(patient); }});
     return all;
 }
@@ -145,7 +145,7 @@ int doctor(std::span<const std::string> words) {
     settings::Values values;
     patient.bad_settings = settings::read(values);
     patient.found = probe(values.nccl_library, mpirun);
-    patient.mpirun = patient.found.mpirun.file;
+    patient.mpirun = patient.found.mpirun.command;
     return examine(patient, json);
 }
 

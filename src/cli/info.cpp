@@ -19,11 +19,28 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kSchema = 1;  // of the JSON form: counted up when a member is taken away or changes its meaning
+
 struct Told {
     Findings found;
     std::vector<settings::Shown> settings;
     std::string bad_settings;  // one a line
+    bool enabled = true;       // SWITCHYARD
 };
+
+// What MPIX_Query_cuda_support answers in a program that is started here with Switchyard.
+bool cuda_aware(const Told& told) {
+    const Findings& found = told.found;
+    return told.enabled && found.switchyard.problem.empty() && found.mpi.problem.empty() &&
+           (found.driver.state == "usable" || found.driver.state == "no device");
+}
+
+// "4.1.4" of "Open MPI v4.1.4", "5.0.0rc1" of "mpirun (Open MPI) 5.0.0rc1".
+std::string version_number(const std::string& text) {
+    const std::size_t digit = text.find_first_of("0123456789");
+    return digit == std::string::npos ? ""
+                                      : text.substr(digit, text.find_first_not_of("0123456789.abcr", digit) - digit);
+}
 
 Json or_null(const std::string& text) {
     return text.empty() ? Json(nullptr) : Json(text);
@@ -31,37 +48,54 @@ Json or_null(const std::string& text) {
 
 Json as_json(const LibraryFound& library) {
     return {
-        {"file", or_null(library.file)}, {"version", or_null(library.version)}, {"problem", or_null(library.problem)}};
+        {"version", or_null(library.version)}, {"file", or_null(library.file)}, {"problem", or_null(library.problem)}};
+}
+
+Json as_json(const DriverFound& driver) {
+    return {{"state", driver.state},
+            {"version", or_null(driver.version)},
+            {"file", or_null(driver.file)},
+            {"virtual", driver.is_virtual},
+            {"problem", or_null(driver.problem)}};
+}
+
+Json as_json(const std::vector<Device>& devices) {
+    Json gpus = Json::array();
+    for (const Device& device : devices)
+        gpus.push_back(
+            {{"ordinal", device.ordinal}, {"name", device.name}, {"uuid", device.uuid}, {"pci", device.pci}});
+    return gpus;
+}
+
+Json as_json(const std::vector<settings::Shown>& settings) {
+    Json all = Json::array();
+    for (const settings::Shown& shown : settings)
+        all.push_back({{"name", shown.name}, {"value", shown.value}, {"source", shown.origin}});
+    return all;
 }
 
 std::string as_json(const Told& told) {
     const Findings& found = told.found;
     Json all;
+    all["schema"] = kSchema;
+    all["cuda_aware"] = cuda_aware(told);
     all["switchyard"] = as_json(found.switchyard);
-    all["switchyard"]["command_version"] = PACKAGE_VERSION;
     all["switchyard"]["command"] = found.places.command.string();
+    all["switchyard"]["command_version"] = PACKAGE_VERSION;
     all["switchyard"]["virtual_gpus"] =
         found.places.virtual_gpus ? Json(found.places.virtual_gpus->string()) : Json(nullptr);
     all["mpi"] = as_json(found.mpi);
-    all["mpi"]["mpirun"] = {{"file", or_null(found.mpirun.file)}, {"version", or_null(found.mpirun.version)}};
-    Json devices = Json::array();
-    for (const Device& device : found.driver.devices)
-        devices.push_back(
-            {{"ordinal", device.ordinal}, {"name", device.name}, {"uuid", device.uuid}, {"pci", device.pci}});
-    all["driver"] = {{"state", found.driver.state},
-                     {"file", or_null(found.driver.file)},
-                     {"version", or_null(found.driver.version)},
-                     {"virtual", found.driver.is_virtual},
-                     {"problem", or_null(found.driver.problem)},
-                     {"devices", std::move(devices)}};
+    all["mpi"]["version"] = or_null(version_number(found.mpi.version));
+    all["mpi"]["library"] = or_null(found.mpi.version);
+    all["mpirun"] = {{"version", or_null(version_number(found.mpirun.version))}, {"file", or_null(found.mpirun.file)}};
+    all["cuda_driver"] = as_json(found.driver);
+    all["gpus"] = as_json(found.driver.devices);
     all["nccl"] = as_json(found.nccl);
     all["nccl"]["virtual"] = found.nccl.is_virtual;
     all["nccl"]["told_rdma_devices"] = or_null(found.rdma);
     all["kernels"] = {{"built", device::kernels_built()}, {"text", device::kernels_text()}};
     all["hwloc"] = {{"api_version", found.hwloc}};
-    all["settings"] = Json::array();
-    for (const settings::Shown& shown : told.settings)
-        all["settings"].push_back({{"name", shown.name}, {"value", shown.value}, {"origin", shown.origin}});
+    all["settings"] = as_json(told.settings);
     all["bad_settings"] = or_null(told.bad_settings);
     return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -154,12 +188,14 @@ std::string as_text(const Told& told) {
 }  // namespace
 
 int info(std::span<const std::string> words) {
-    bool json = false;
+    std::string format = "text";
     int count = 0;
     CLI::App app(
         "Tells what Switchyard finds here: MPI, GPU driver, NCCL, and every setting with its value and origin.",
         "switchyard info");
-    app.add_flag("--json", json, "one object, for machines");
+    app.add_option("--format", format, "text, or json (one object, for scripts)")
+        ->type_name("WORD")
+        ->check(CLI::IsMember({"text", "json"}).description(""));
     const auto* gpus =
         app.add_option("--virtual-gpus", count, "as a program sees it under switchyard run --virtual-gpus N")
             ->type_name("N")
@@ -173,8 +209,9 @@ int info(std::span<const std::string> words) {
     told.bad_settings = settings::read(values);
     settings::install(values, false);
     told.settings = settings::show();
+    told.enabled = values.enabled;
     told.found = probe(values.nccl_library);
-    std::fputs((json ? as_json(told) : as_text(told)).c_str(), stdout);
+    std::fputs((format == "json" ? as_json(told) : as_text(told)).c_str(), stdout);
     if (!told.bad_settings.empty())
         std::fprintf(stderr, "%s\n", told.bad_settings.c_str());
     return told.bad_settings.empty() && told.found.switchyard.problem.empty() && told.found.mpi.problem.empty()

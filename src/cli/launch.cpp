@@ -52,6 +52,30 @@ std::string preload(const std::string& before, const std::string& library) {
     return before.empty() ? library : before + ":" + library;
 }
 
+// Virtual GPUs are for machines smaller than the job, on which times mean nothing: there may be more ranks than cores,
+// a rank that waits gives its core to another, and none is kept to one core. What the user gives mpirun as an option
+// takes precedence over these variables. Open MPI 4.1 reads those of OMPI, 5.0 those of PRTE and the last; each ignores
+// the others.
+constexpr std::pair<const char*, const char*> kOversubscription[] = {
+    {"OMPI_MCA_rmaps_base_oversubscribe", "1"}, {"PRTE_MCA_rmaps_default_mapping_policy", ":OVERSUBSCRIBE"}};
+constexpr std::pair<const char*, const char*> kSharedCores[] = {{"OMPI_MCA_hwloc_base_binding_policy", "none"},
+                                                                {"PRTE_MCA_hwloc_default_binding_policy", "none"},
+                                                                {"OMPI_MCA_mpi_yield_when_idle", "1"}};
+
+// Open MPI 4.1 lets the variable win over this option.
+bool forbids_oversubscription(const std::vector<std::string>& options) {
+    return std::any_of(options.begin(), options.end(),
+                       [](const auto& word) { return word == "--nooversubscribe" || word == "-nooversubscribe"; });
+}
+
+void add_unless_set(std::span<const std::pair<const char*, const char*>> variables, const Environment& environment,
+                    Environment& added) {
+    for (const auto& [name, value] : variables) {
+        if (!has(environment, name))
+            added.emplace_back(name, value);
+    }
+}
+
 constexpr const char* kNoDevices = "CUDA_VISIBLE_DEVICES=-1";
 
 std::string search_path(const std::string& first, const std::string& before) {
@@ -99,13 +123,9 @@ Launch make_launch(const Wishes& wishes, const Environment& environment) {
     if (is_virtual) {
         exported("LD_LIBRARY_PATH=" + search_path(wishes.virtual_gpus, path));
         exported("VGPU_COUNT=" + std::to_string(wishes.count));
-        // Virtual GPUs are for machines smaller than the job: more ranks than cores are expected there. One variable is
-        // Open MPI 4.1's, one 5.0's; each ignores the other's.
-        for (const auto& [name, value] : {std::pair("OMPI_MCA_rmaps_base_oversubscribe", "1"),
-                                          std::pair("PRTE_MCA_rmaps_default_mapping_policy", ":OVERSUBSCRIBE")}) {
-            if (!has(environment, name))
-                launch.added.emplace_back(name, value);
-        }
+        if (!forbids_oversubscription(options))
+            add_unless_set(kOversubscription, environment, launch.added);
+        add_unless_set(kSharedCores, environment, launch.added);
     } else if (path_named) {
         exported("LD_LIBRARY_PATH=" + path);
     }

@@ -10,7 +10,7 @@
 namespace swy::cli {
 
 struct Wishes {
-    std::string mpirun;                       // the program to run
+    std::string mpirun;                       // as find_mpirun() says
     std::string shim;                         // libswitchyard.so
     std::string virtual_gpus;                 // folder of their libraries; "" without them
     int count = 0;                            // of virtual GPUs per node

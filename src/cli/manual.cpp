@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "call/reason.hpp"
 #include "cli/commands.hpp"
-#include "route/reason.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::cli {

@@ -14,6 +14,7 @@
 #include "cli/commands.hpp"
 #include "cli/rank.hpp"
 #include "device/device.hpp"
+#include "device/listing.hpp"
 #include "topology/members.hpp"
 
 namespace swy::cli {
@@ -71,7 +72,7 @@ void place(const std::string& gpus) {
     if (device::load_driver() == device::DriverState::kUnusable && self.rank == 0)
         say("--gpus=" + gpus + " finds no usable GPU: " + device::driver_problem());
     std::string problem;
-    const std::vector<std::string> texts = exchange(self, pack(topology::this_process()), kPatience, problem);
+    const std::vector<std::string> texts = exchange(self, topology::pack(device::this_process()), kPatience, problem);
     std::vector<topology::Member> members;
     for (const std::string& text : texts)
         members.push_back(topology::unpack(text));

@@ -68,7 +68,7 @@ void probe_library(Findings& findings) {
         ours.problem = "is no libswitchyard (it has no MPIX_Switchyard_version)";
     if (ours.problem.empty() && ours.version != PACKAGE_VERSION)
         ours.problem = "is of another version than this command, " PACKAGE_VERSION;
-    // Not a door of ours: the name is found in libmpi, which libswitchyard needs.
+    // Not a wrapper of ours: the name is found in libmpi, which libswitchyard needs.
     auto* describe = find<int(char*, int*)>(handle, "MPI_Get_library_version");
     if (describe == nullptr) {
         findings.mpi.problem = "libswitchyard was loaded without an MPI";
@@ -83,9 +83,11 @@ void probe_library(Findings& findings) {
 }
 
 void probe_mpirun(const std::string& named, MpirunFound& mpirun) {
-    mpirun.file = find_mpirun(named).string();
-    if (mpirun.file.empty())
+    mpirun.command = find_mpirun(named);
+    std::filesystem::path file;
+    if (mpirun.command.empty() || find_program(mpirun.command, file) != Found::kYes)
         return;
+    mpirun.file = file.string();
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(
         popen((shell_quoted(mpirun.file) + " --version 2>&1").c_str(), "r"), pclose);
     std::array<char, 256> line{};

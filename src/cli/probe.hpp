@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/places.hpp"
+#include "cli/install_paths.hpp"
 
 namespace swy::cli {
 
@@ -30,6 +30,7 @@ struct LibraryFound {  // libnccl, libmpi, libswitchyard
 };
 
 struct MpirunFound {
+    std::string command;  // as find_mpirun() says
     std::string file, version;
 };
 

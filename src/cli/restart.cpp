@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/places.hpp"
+#include "cli/install_paths.hpp"
 
 namespace swy::cli {
 

@@ -11,10 +11,11 @@
 
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
+#include "cli/install_paths.hpp"
 #include "cli/launch.hpp"
 #include "cli/place.hpp"
-#include "cli/places.hpp"
 #include "cli/rank.hpp"
+#include "cli/refusals.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::cli {
@@ -121,23 +122,6 @@ Environment environment() {
     return all;
 }
 
-// mpirun refuses to work for root unless told twice. Its message names its option only for its own command line.
-void warn_root(const Launch& launch) {
-    const auto set = [](const char* name) { return std::getenv(name) != nullptr; };
-    const bool allowed =
-        (set("OMPI_ALLOW_RUN_AS_ROOT") && set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")) ||
-        (set("PRTE_ALLOW_RUN_AS_ROOT") && set("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")) ||
-        std::find(launch.words.begin(), launch.words.end(), "--allow-run-as-root") != launch.words.end() ||
-        std::find(launch.words.begin(), launch.words.end(), "-allow-run-as-root") != launch.words.end();
-    if (geteuid() == 0 && !allowed) {
-        std::fprintf(stderr,
-                     "switchyard run: you are root, for whom mpirun refuses to start programs. Be another user, or put "
-                     "--allow-run-as-root\n"
-                     "after \"switchyard run\", or set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
-                     "(in a container).\n");
-    }
-}
-
 int execute(const Launch& launch) {
     for (const auto& [name, value] : launch.added)
         setenv(name.c_str(), value.c_str(), 1);
@@ -146,7 +130,7 @@ int execute(const Launch& launch) {
         words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     std::fflush(nullptr);
-    execv(words[0], words.data());
+    execvp(words[0], words.data());
     return fail("cannot start " + launch.words[0] + ": " + std::strerror(errno));
 }
 
@@ -275,7 +259,7 @@ int run(std::span<const std::string> words) {
         return fail(problem);
     if (is_rank())
         return run_as_rank(wishes, parts, dry_run);
-    wishes.mpirun = find_mpirun(mpirun).string();
+    wishes.mpirun = find_mpirun(mpirun);
     if (wishes.mpirun.empty())
         return fail((mpirun.empty() ? "mpirun was not found in PATH" : mpirun + " is no program") +
                     std::string(" (Debian: openmpi-bin)"));
@@ -286,7 +270,8 @@ int run(std::span<const std::string> words) {
         std::puts(shell_line(launch).c_str());
         return kDone;
     }
-    warn_root(launch);
+    for (const std::string& refusal : expected_refusals(wishes, environment()))
+        std::fprintf(stderr, "switchyard run: %s\n", refusal.c_str());
     return execute(launch);
 }
 

@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/node.hpp"
 #include "cli/probe.hpp"
+#include "device/listing.hpp"
 #include "topology/devices.hpp"
 #include "topology/lists.hpp"
 
@@ -27,7 +28,7 @@ constexpr const char* kNotes =
 void take_driver(Node& node, topology::Lists& lists) {
     DriverFound driver;
     probe_driver(driver);
-    const std::vector<topology::Device> devices = topology::driver_devices();
+    const std::vector<topology::Device> devices = device::driver_devices();
     if (driver.state == "usable" || driver.state == "no device")
         lists.all = topology::take_devices(devices, node.machine);
     const char* file = std::getenv("HWLOC_XMLFILE");

@@ -287,7 +287,7 @@ int tune(std::span<const std::string> words) {
     if (gpus->count() > 0)
         return restart_with_virtual_gpus(count, "tune", words);
     plan.places = find_places();
-    plan.mpirun = find_mpirun(mpirun).string();
+    plan.mpirun = find_mpirun(mpirun);
     return tune_machine(plan, allow_virtual);
 }
 

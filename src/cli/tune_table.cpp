@@ -7,7 +7,7 @@
 #include "cli/measured_calls.hpp"
 #include "config.h"
 #include "report/units.hpp"
-#include "route/tuning_file.hpp"
+#include "settings/tuning_file.hpp"
 
 namespace swy::cli {
 
@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json as_json(std::size_t threshold) {
-    return threshold == route::kNever ? Json(nullptr) : Json(threshold);
+    return threshold == settings::kNever ? Json(nullptr) : Json(threshold);
 }
 
 double microseconds(double seconds) {
@@ -26,7 +26,7 @@ double microseconds(double seconds) {
 }  // namespace
 
 std::size_t crossing(const Points& points) {
-    std::size_t from = route::kNever;
+    std::size_t from = settings::kNever;
     for (auto point = points.rbegin(); point != points.rend(); ++point) {
         if (point->second.nccl <= 0 || point->second.staged <= point->second.nccl)
             break;
@@ -72,10 +72,11 @@ std::string tuning_text(const Measurements& all) {
     text += fmt::format("\n  {:<26} {:<14} {:>10} {:>12} {:>12}\n", "call", "NCCL from", "at size", "staged", "NCCL");
     for (const auto& [name, points] : all.calls) {
         const std::size_t from = crossing(points);
-        const auto shown = from == route::kNever ? std::prev(points.end()) : points.find(from);
-        text += fmt::format("  {:<26} {:<14} {:>10} {:>12} {:>12}\n", name,
-                            from == route::kNever ? "never" : report::size_text(from), report::size_text(shown->first),
-                            report::time_text(shown->second.staged), report::time_text(shown->second.nccl));
+        const auto shown = from == settings::kNever ? std::prev(points.end()) : points.find(from);
+        text +=
+            fmt::format("  {:<26} {:<14} {:>10} {:>12} {:>12}\n", name,
+                        from == settings::kNever ? "never" : report::size_text(from), report::size_text(shown->first),
+                        report::time_text(shown->second.staged), report::time_text(shown->second.nccl));
     }
     for (const auto& [name, why] : all.not_over_nccl)
         text += fmt::format("  {:<26} not over NCCL: {}\n", name, why);

@@ -4,15 +4,15 @@
 #include <numeric>
 #include <utility>
 
-#include "comm/control.hpp"
+#include "comm/job_messages.hpp"
 #include "comm/world.hpp"
+#include "progress/engine.hpp"
 #include "real.hpp"
-#include "request/engine.hpp"
 
 namespace swy::comm {
 namespace {
 
-// Behind those of chunks.
+// These tags come after those of chunks.
 constexpr int kFirstTag = kFirstChunkTag + (1 << 20), kTags = 1 << 20;
 
 std::byte* element(void* address, int number, MPI_Datatype type) {
@@ -24,7 +24,7 @@ std::byte* element(void* address, int number, MPI_Datatype type) {
 }  // namespace
 
 bool Exchange::possible(const State& state) {
-    return control_communicator() != MPI_COMM_NULL && !state.foreign && !state.inter && request::engine_runs();
+    return control_communicator() != MPI_COMM_NULL && !state.foreign && !state.inter && progress::engine_runs();
 }
 
 int Exchange::draw_tag() {
@@ -47,7 +47,7 @@ Exchange::Exchange(State& state, std::vector<int> tags) : rank_(state.rank), tag
         after_ = *(mine + 1);
 }
 
-// What MPI still works on it keeps: its requests are not waited for.
+// Does not wait for the pending requests: MPI frees them when they are complete.
 Exchange::~Exchange() {
     int down = 0;
     real::Finalized(&down);
@@ -112,12 +112,12 @@ int Exchange::send_to_all(const void* mine, std::size_t bytes) {
     return code;
 }
 
-// All at once: a rank that tells of its failure may be any.
+// Tests all requests at once: the message of a failure may come from any rank.
 bool Exchange::done(int& code) {
     code = MPI_SUCCESS;
     if (pending_.empty())
         return true;
-    if (!request::may_ask())
+    if (!progress::may_poll())
         return false;
     std::vector<int> which(pending_.size());
     int completed = 0;
@@ -125,7 +125,7 @@ bool Exchange::done(int& code) {
                           MPI_STATUSES_IGNORE);
     const bool over =
         std::all_of(pending_.begin(), pending_.end(), [](MPI_Request r) { return r == MPI_REQUEST_NULL; });
-    if (over || code != MPI_SUCCESS)
+    if (over)
         pending_.clear();
     return over || code != MPI_SUCCESS;
 }
@@ -139,7 +139,7 @@ bool Exchange::arrived() {
                     &word_) != MPI_SUCCESS)
         return false;
     int done = 0;
-    arrived_ = request::may_ask() && real::Test(&word_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
+    arrived_ = progress::may_poll() && real::Test(&word_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
     return arrived_;
 }
 

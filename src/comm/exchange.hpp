@@ -1,7 +1,7 @@
-// Exchanges among all ranks of a communicator by messages on the job's private communicator (control.hpp), for who has
-// none of the same ranks and must not wait for one. The ranks have told each other beforehand which tag each has drawn
-// for what they do together; with these, exchanges follow each other in the same order on all ranks. None blocks. Under
-// the engine's lock.
+// Exchanges among all ranks of a communicator by messages on the job's private communicator (job_messages.hpp), for
+// operations that have no private communicator of these ranks and must not wait for one. The ranks have told each other
+// beforehand which tag each has drawn for the operation; with these tags, exchanges follow each other in the same order
+// on all ranks. None blocks. Under the engine's lock.
 #pragma once
 
 #include <mpi.h>
@@ -16,16 +16,15 @@ namespace swy::comm {
 class Exchange {
   public:
     static bool possible(const State& state);  // the same on all ranks
-    static int draw_tag();                     // no other undertaking of this process has it
+    static int draw_tag();                     // no other operation of this process has it
 
-    // `tags`: by rank, what each has drawn.
+    // `tags` are those that the ranks have drawn, by rank.
     Exchange(State& state, std::vector<int> tags);
     ~Exchange();
     Exchange(const Exchange&) = delete;
     Exchange& operator=(const Exchange&) = delete;
 
-    // As MPI_Ialltoallv with one type, but that all counts of what one rank sends another may be 0 without a message.
-    // MPI's code.
+    // As MPI_Ialltoallv with one type, except that a count of 0 sends no message. Returns MPI's code.
     struct Blocks {
         void* address = nullptr;
         std::vector<int> counts, starts;  // by rank, in elements of the type
@@ -33,15 +32,19 @@ class Exchange {
     int begin(const Blocks& sent, const Blocks& received, MPI_Datatype type);
     // As MPI_Iallgatherv of bytes.
     int begin_gather(const void* mine, std::size_t bytes, const std::vector<std::size_t>& all_bytes, void* all);
-    // The two halves of one in which each rank sends every other as many bytes as it likes to, when it likes to.
+    // The two halves of an exchange in which each rank sends to all whenever it likes, at most `bytes_each` bytes.
     int receive_from_all(void* all, std::size_t bytes_each);
     int send_to_all(const void* mine, std::size_t bytes);
 
-    // Is what has been begun complete? Asks MPI. `code` is MPI's.
+    // Is every started message complete? Calls MPI_Testsome. `code` is MPI's.
     bool done(int& code);
 
-    // The word of the rank before this one, in the order of MPI_COMM_WORLD, that it has launched, and the own one to
-    // the next: as Order's (order.hpp).
+    // Does MPI still work on the memory that it was given? Then that memory must stay for ever when this object goes:
+    // nobody tests the requests again.
+    bool busy() const { return !pending_.empty(); }
+
+    // The launch token that this rank gets from the one before it, in the order of MPI_COMM_WORLD, and passes on to the
+    // next: as LaunchOrder's (launch_order.hpp).
     bool arrived();
     void pass_on();
     void give_up();
@@ -56,7 +59,7 @@ class Exchange {
     const int rank_;
     std::vector<int> world_;
     const std::vector<int> tags_;
-    int before_ = -1, after_ = -1;  // ranks
+    int before_ = -1, after_ = -1;  // ranks; -1: none
     std::vector<MPI_Request> pending_;
     bool arrived_ = false;
     MPI_Request word_ = MPI_REQUEST_NULL;

@@ -7,9 +7,9 @@
 #include <string>
 #include <unordered_set>
 
-#include "carrier/nccl/communicator.hpp"
-#include "comm/order.hpp"
-#include "comm/places.hpp"
+#include "comm/buffer_slots.hpp"
+#include "comm/launch_order.hpp"
+#include "nccl/communicator.hpp"
 #include "real.hpp"
 
 namespace swy::comm {
@@ -25,14 +25,15 @@ std::unordered_set<State*>& states() {
     return *all;
 }
 
-// A thread remembers the communicator it used last. Freeing any state makes all memories stale: handles are used again.
+// A thread remembers the communicator that it used last. Freeing any state makes what all threads remember stale: MPI
+// uses handles again.
 std::atomic<std::uint64_t> generation{1};
 struct Remembered {
     MPI_Comm comm;
     State* state;
     std::uint64_t generation;
 };
-constinit thread_local Remembered remembered __attribute__((tls_model("initial-exec"))) = {};  // as route::depth
+constinit thread_local Remembered remembered __attribute__((tls_model("initial-exec"))) = {};  // as call::depth
 
 constinit thread_local Freeing* freeing __attribute__((tls_model("initial-exec"))) = nullptr;
 
@@ -47,15 +48,16 @@ void forget(State* state) {
         state->order->await_agreements();
         state->order->owner_is_gone();
     }
-    if (state->places != nullptr) {
-        state->places->await();
-        state->places->retire();
+    if (state->slots != nullptr) {
+        state->slots->await();
+        state->slots->retire();
     }
     if (on_free != nullptr)
         on_free(state->handle);
-    carrier::nccl::Communicator::retire(std::move(state->nccl));
-    carrier::nccl::Communicator::retire(std::move(state->coming));
-    delete state;
+    nccl::Communicator::retire(std::move(state->nccl));
+    nccl::Communicator::retire(std::move(state->pending));
+    if (!state->given_up)
+        delete state;
 }
 
 extern "C" int swy_comm_state_delete(MPI_Comm, int, void* value, void*) {
@@ -126,14 +128,14 @@ constinit Farewell on_free = nullptr;
 
 bool State::under_way() const {
     std::string ignored;  // a later set-up tells why, if it fails too
-    using Making = carrier::nccl::Communicator::Making;
-    return (coming != nullptr && coming->step_make(ignored) == Making::kUnderWay) ||
+    using Making = nccl::Communicator::Making;
+    return (pending != nullptr && pending->step_make(ignored) == Making::kUnderWay) ||
            (nccl != nullptr && nccl->splitting());
 }
 
 Setup State::setup_for(int device) const {
-    if (coming != nullptr)
-        return device == ordinal && coming->usable() ? Setup::kTakeUp : Setup::kMake;
+    if (pending != nullptr)
+        return device == ordinal && pending->usable() ? Setup::kTakeUp : Setup::kMake;
     return device != ordinal || (nccl != nullptr && !nccl->usable()) ? Setup::kMake : Setup::kNone;
 }
 
@@ -162,6 +164,11 @@ State* lately_used(MPI_Comm comm) {
 State* known(MPI_Comm comm) {
     bool valid = false;
     return key != MPI_KEYVAL_INVALID ? attached(comm, valid) : nullptr;
+}
+
+bool leave(MPI_Comm comm) {
+    const State* state = comm != MPI_COMM_NULL ? known(comm) : nullptr;
+    return state != nullptr && state->given_up && real::Comm_delete_attr(comm, key) == MPI_SUCCESS;
 }
 
 bool lives(MPI_Comm comm) {

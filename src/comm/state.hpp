@@ -1,5 +1,5 @@
-// What Switchyard knows of a communicator: an attribute of it, made on first need and freed with it.
-// The router asks; NCCL communicators hang here.
+// What Switchyard knows of a communicator: an attribute of it, made on first need and freed with it. It owns what
+// serves the communicator, such as an NCCL communicator.
 #pragma once
 
 #include <mpi.h>
@@ -9,30 +9,33 @@
 #include <memory>
 #include <vector>
 
-#include "comm/board.hpp"
+#include "call/reason.hpp"
+#include "comm/shared_page.hpp"
 #include "comm/tuned.hpp"
 #include "device/device.hpp"
-#include "route/reason.hpp"
 
-namespace swy::carrier::nccl {
+namespace swy::nccl {
 class Communicator;
 }
 
-namespace swy::route {
+namespace swy::coll {
 struct Repeat;
 }
 
 namespace swy::comm {
 
-class Order;
-class Places;
+class LaunchOrder;
+class BufferSlots;
 
-// What a communicator needs before NCCL can serve it, as one rank sees it; the agreement takes the largest.
+// What a communicator needs before NCCL can serve it, as one rank sees it; the agreement takes the largest of all
+// ranks.
 enum class Setup : std::uint8_t {
     kNone,
-    kTakeUp,  // what was begun when MPI made it is ready
-    kMake,    // a device has changed, or what was there has failed
+    kTakeUp,  // the NCCL communicator that was started when MPI made this one is ready
+    kMake,    // a device has changed, or the NCCL communicator has failed
 };
+
+struct Processes;  // of one or more communicators (comm/contribution.cpp)
 
 struct State {
     MPI_Comm handle = MPI_COMM_NULL;
@@ -41,63 +44,78 @@ struct State {
     bool foreign =
         false;  // has members outside this job's MPI_COMM_WORLD, whose settings and drivers this job has not agreed on
     std::uint64_t agreed_calls = 0;
-    // What an agreement sends and receives. Here and not on the stack: one that timed out is still under way.
+    // What an agreement sends and receives. It is here and not on the stack: an agreement that timed out is still under
+    // way.
     std::array<std::int64_t, 9> ballot_mine{}, ballot_all{};
-    // By which blocking calls agree, once some have; null where the ranks do not share memory, or have not tried yet.
-    std::shared_ptr<Board> board;
-    bool board_tried = false;
-    std::shared_ptr<route::Repeat> repeat;  // of the calls of which this rank only tells, while a board is there
+    // Some rank never came to an agreement, on which MPI is still at work: neither this state nor the communicator may
+    // be freed.
+    bool given_up = false;
+    // The shared page by which blocking calls agree, once some have; null where the ranks do not share memory, or have
+    // not tried yet.
+    std::shared_ptr<SharedPage> page;
+    bool page_tried = false;
+    std::shared_ptr<coll::Repeat> repeat;  // the last call of which this rank only published a record
 
-    // Peers' ranks in MPI_COMM_WORLD, by rank; empty until point-to-point asks (comm/world.hpp).
+    Processes* processes = nullptr;  // null until contribution.hpp is asked for an id
+
+    // The peers' ranks in MPI_COMM_WORLD, by rank; empty until point-to-point asks (comm/world.hpp).
     std::vector<int> world;
 
-    // The NCCL communicator that serves device buffers of this communicator, and on which device of this process.
-    // Settled by establish().
-    std::shared_ptr<carrier::nccl::Communicator> nccl;
-    // Of the calls that do not block; made by all ranks together when there is a first NCCL communicator, and kept.
-    std::shared_ptr<Order> order;
-    bool duplicated = false;  // by MPI_Comm_idup, which may not be through: no order is made any more
-    // Of the extension's calls on several buffers of a process; null before the first.
-    std::shared_ptr<Places> places;
+    // The NCCL communicator that serves device buffers of this communicator; `ordinal` is its device in this process.
+    // Set by set_up() or adopt_pending() (comm/setup.hpp).
+    std::shared_ptr<nccl::Communicator> nccl;
+    // The launch order of the non-blocking calls; made by all ranks together when there is a first NCCL communicator,
+    // and kept.
+    std::shared_ptr<LaunchOrder> order;
+    bool duplicated = false;  // by MPI_Comm_idup, which may not be complete: no launch order is made any more
+    // For the extension's calls on several buffers of a process; null before the first.
+    std::shared_ptr<BufferSlots> slots;
     int ordinal = -1;
-    // The one that was begun when MPI made the communicator of another's members: on all ranks or on none. The first
-    // agreement in which it is ready on all of them takes it up, one in which it has failed on any drops it.
-    std::shared_ptr<carrier::nccl::Communicator> coming;
-    // Why there is none, where a set-up was tried and all ranks found that there can be none with the devices they then
-    // used.
+    // The NCCL communicator that was started when MPI made this communicator of another's members: on all ranks or on
+    // none. The first agreement in which it is ready on all ranks adopts it, one in which it has failed on any discards
+    // it.
+    std::shared_ptr<nccl::Communicator> pending;
+    // Why there is no NCCL communicator, where a set-up was tried and all ranks found that there can be none with the
+    // devices that they then used.
     Reason obstacle = Reason::kNone;
-    // Whether the job's tuning table is for the machine of these ranks (comm/tuned.hpp). Settled there too.
+    // Is the job's tuning table for the machine of these ranks (comm/tuned.hpp)? Set by the set-up, too.
     Fit tuning = Fit::kNotAsked;
     Machine machine;
 
-    // Is NCCL at work on one that calls would use, which they do not wait for? Asks NCCL.
+    // Is NCCL at work on a communicator that calls would use, and for which they do not wait? Asks NCCL.
     bool under_way() const;
-    // What a call on `device` needs first.
+    // Returns what a call on `device` needs first.
     Setup setup_for(int device) const;
 };
 
-// The state of a valid communicator. nullptr when it cannot be had (out of memory, MPI not up).
+// Returns the state of a valid communicator, or nullptr when it cannot be had (out of memory, MPI not up).
 State* of(MPI_Comm comm);
-State* known(MPI_Comm comm);        // nullptr where nobody has asked for it yet
-State* lately_used(MPI_Comm comm);  // nullptr but for the one that this thread has asked for last
+State* known(MPI_Comm comm);        // nullptr where the communicator has no state yet
+State* lately_used(MPI_Comm comm);  // nullptr unless this thread's last of() was for `comm`
 
-// Called with each communicator that goes, before its state does: p2p has messages that belong to it.
+// For MPI_Comm_free and MPI_Comm_disconnect: has MPI an agreement under way on the communicator that was given up? Then
+// the communicator stays with MPI and loses its state. Otherwise MPI would give its context to the next communicator,
+// whose collectives would get the messages of that agreement; only some of Open MPI's layers for messages keep a
+// communicator that is in use.
+bool leave(MPI_Comm comm);
+
+// Called with each communicator that is freed, before its state is: p2p has messages that belong to it.
 using Farewell = void (*)(MPI_Comm comm);
 extern Farewell on_free;
 
 // Has the communicator a state? One that has been freed has none.
 bool lives(MPI_Comm comm);
 
-// While MPI frees a communicator. The program's attributes have callbacks then, which may pass device memory on it when
-// its state has gone already: it gets another one, which MPI does not delete any more.
+// Lives while MPI frees a communicator. The callbacks of the program's attributes run then, and may pass device memory
+// on the communicator when its state has gone already: it gets another one, which MPI does not delete any more.
 class Freeing {
   public:
     explicit Freeing(MPI_Comm comm);
     ~Freeing();
     Freeing(const Freeing&) = delete;
     Freeing& operator=(const Freeing&) = delete;
-    int done(int code);                            // MPI's code, which comes back
-    static void has(MPI_Comm comm, State* state);  // a new one, or nullptr where it goes
+    int done(int code);                            // frees such a state; returns `code`, which is MPI's
+    static void has(MPI_Comm comm, State* state);  // notes a new state, or nullptr where it is freed
 
   private:
     const MPI_Comm comm_;
@@ -105,7 +123,8 @@ class Freeing {
     State* late_ = nullptr;
 };
 
-// Called by lifecycle. start() makes the attribute key; stop() frees every state that the program has not freed.
+// Called by init/lifecycle.cpp. start() makes the attribute key; stop() frees every state that the program has not
+// freed.
 int start();
 void stop();
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/listing.hpp"
 #include "real.hpp"
 #include "topology/members.hpp"
 #include "topology/memory.hpp"
@@ -37,7 +38,7 @@ int gather(MPI_Comm comm, const std::string& mine, std::vector<std::string>& all
 int suggest_on_node(MPI_Comm node, std::vector<int>& ordinals) {
     device::load_driver();
     std::vector<std::string> texts;
-    if (const int rc = gather(node, pack(topology::this_process()), texts); rc != MPI_SUCCESS)
+    if (const int rc = gather(node, topology::pack(device::this_process()), texts); rc != MPI_SUCCESS)
         return rc;
     std::vector<topology::Member> members;
     for (const std::string& text : texts)
@@ -78,15 +79,15 @@ int near(const void* buffer, std::span<const int> ordinals) {
     std::vector<int> all(static_cast<std::size_t>(ordinals.empty() ? device::device_count() : 0));
     std::iota(all.begin(), all.end(), 0);
     const std::span<const int> listed = ordinals.empty() ? all : ordinals;
-    return listed.empty() ? MPI_UNDEFINED : listed[topology::nearest_device(buffer, listed)];
+    return listed.empty() ? MPI_UNDEFINED : listed[device::nearest_device(buffer, listed)];
 }
 
-void warn_of_idle_gpus(const State& state, const carrier::nccl::Group& group) {
+void warn_of_idle_gpus(const State& state, const nccl::Group& group) {
     static std::atomic<bool> said{false};
     int world = 0;
     real::Comm_size(MPI_COMM_WORLD, &world);
     const auto& self = group[static_cast<std::size_t>(state.rank)];
-    const auto here = [&](const carrier::nccl::Member& member) { return member.host == self.host; };
+    const auto here = [&](const nccl::Member& member) { return member.host == self.host; };
     const auto first = std::find_if(group.begin(), group.end(), here);
     const auto number = std::count_if(group.begin(), group.end(), here);
     const bool one = std::all_of(group.begin(), group.end(),

@@ -1,4 +1,4 @@
-// For which machine the job's tuning table was measured (route/tuning.hpp), and whether a communicator's ranks are one.
+// For which machine the job's tuning table was measured (coll/tuning.hpp), and whether a communicator's ranks are one.
 // The same on all ranks: set at MPI_Init, compared with facts that all of them have exchanged.
 #pragma once
 
@@ -27,11 +27,10 @@ struct Machine {
 
 enum class Fit : std::uint8_t { kNotAsked, kFits, kOther };
 
-// Whether the table is for such ranks; what speaks against it is kept, in a person's words, for the report.
-// `gpu_name`: this rank's.
+// Is the table for such ranks? What speaks against it is kept as text for the report. `gpu_name` is this rank's.
 Fit fits(const Machine& machine, const std::string& gpu_name);
 
-// The answer for the communicator of its number of ranks that was set up last.
+// Returns the answer of fits() for the communicator that was set up last among those with the table's number of ranks.
 Fit last_fit(std::string& what_differs);
 
 }  // namespace swy::comm

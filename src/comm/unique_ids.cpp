@@ -8,9 +8,9 @@
 namespace swy::comm {
 namespace {
 
-using carrier::nccl::Communicator;
-using carrier::nccl::kUniqueIdBytes;
-using carrier::nccl::UniqueId;
+using nccl::Communicator;
+using nccl::kUniqueIdBytes;
+using nccl::UniqueId;
 
 constexpr int kRanksAnId = 16;
 
@@ -25,12 +25,12 @@ int drawn_by(int number, int ids, int ranks) {
 }
 
 int draw_others(const State& state, const UniqueId& first, int ids, std::vector<UniqueId>& all, std::string& problem) {
-    UniqueId mine{};  // stays so where it cannot be drawn, as NCCL draws none
-    std::vector<int> bytes(static_cast<std::size_t>(state.size)), places(bytes.size());
+    UniqueId mine{};  // stays zero where it cannot be drawn: NCCL draws no such id
+    std::vector<int> bytes(static_cast<std::size_t>(state.size)), slots(bytes.size());
     for (int number = 0; number < ids; ++number) {
         const int rank = drawn_by(number, ids, state.size);
         bytes[static_cast<std::size_t>(rank)] = kUniqueIdBytes;
-        places[static_cast<std::size_t>(rank)] = number * static_cast<int>(kUniqueIdBytes);
+        slots[static_cast<std::size_t>(rank)] = number * static_cast<int>(kUniqueIdBytes);
         if (rank == state.rank)
             problem = number == 0 ? std::string() : Communicator::draw(mine);
     }
@@ -38,7 +38,7 @@ int draw_others(const State& state, const UniqueId& first, int ids, std::vector<
         mine = first;
     all.resize(static_cast<std::size_t>(ids));
     const int rc = real::Allgatherv(mine.data(), bytes[static_cast<std::size_t>(state.rank)], MPI_BYTE, all.data(),
-                                    bytes.data(), places.data(), MPI_BYTE, state.handle);
+                                    bytes.data(), slots.data(), MPI_BYTE, state.handle);
     if (std::find(all.begin(), all.end(), UniqueId{}) != all.end())
         all.clear();
     return rc;

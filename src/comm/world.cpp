@@ -5,12 +5,11 @@
 #include "real.hpp"
 
 namespace swy::comm {
-namespace {
 
-std::vector<int> translate(const State& state) {
+std::vector<int> group_in_world(MPI_Comm comm, Group which) {
     MPI_Group group = MPI_GROUP_NULL;
     MPI_Group world = MPI_GROUP_NULL;
-    (state.inter ? real::Comm_remote_group : real::Comm_group)(state.handle, &group);
+    (which == Group::kRemote ? real::Comm_remote_group : real::Comm_group)(comm, &group);
     real::Comm_group(MPI_COMM_WORLD, &world);
     int size = 0;
     real::Group_size(group, &size);
@@ -25,11 +24,9 @@ std::vector<int> translate(const State& state) {
     return translated;
 }
 
-}  // namespace
-
 int world_rank(State& state, int rank) {
     if (state.world.empty())
-        state.world = translate(state);
+        state.world = group_in_world(state.handle, state.inter ? Group::kRemote : Group::kOwn);
     const bool there = rank >= 0 && static_cast<std::size_t>(rank) < state.world.size();
     return there ? state.world[static_cast<std::size_t>(rank)] : -1;
 }

@@ -15,7 +15,7 @@ std::vector<std::size_t> inner_first(std::size_t dims, int order) {
 }
 
 // The indices i of [0, global) with (i / block) % processes == coordinate, each standing for `element` at i * extent:
-// "cyclic" of the standard.
+// the standard's "cyclic" distribution.
 Pattern cyclic(const Pattern& element, MPI_Aint extent, int global, int block, int coordinate, int processes) {
     const MPI_Aint first = MPI_Aint{coordinate} * block, period = MPI_Aint{processes} * block;
     Pattern all;
@@ -26,7 +26,7 @@ Pattern cyclic(const Pattern& element, MPI_Aint extent, int global, int block, i
     blocks.repeat(static_cast<std::size_t>(block), extent);
     blocks.repeat(static_cast<std::size_t>(whole), period * extent);
     all.append(blocks, first * extent);
-    const MPI_Aint last = first + whole * period;  // where the next block begins: it may be cut short by the end
+    const MPI_Aint last = first + whole * period;  // where the next block begins, which may be cut short by the end
     if (last < global) {
         Pattern rest = element;
         rest.repeat(static_cast<std::size_t>(std::min<MPI_Aint>(block, global - last)), extent);

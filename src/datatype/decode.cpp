@@ -8,8 +8,8 @@
 namespace swy::datatype {
 namespace {
 
-// Fortran's MPI_TYPE_HVECTOR, HINDEXED and STRUCT of MPI 1: mpi.h no longer names these combiners, their numbers stay
-// (they precede the C ones).
+// MPI 1's MPI_TYPE_HVECTOR, HINDEXED and STRUCT of Fortran: mpi.h no longer names these combiners, but their numbers
+// remain (they precede the C ones).
 constexpr int kHvectorInteger = MPI_COMBINER_HVECTOR - 1;
 constexpr int kHindexedInteger = MPI_COMBINER_HINDEXED - 1;
 constexpr int kStructInteger = MPI_COMBINER_STRUCT - 1;
@@ -37,8 +37,8 @@ Pattern copies(const Pattern& element, std::size_t count, MPI_Aint stride) {
     return pattern;
 }
 
-// Open MPI 4.1.4 takes a stride of exactly -1 byte for "one extent", as its true extent then shows (opal_datatype_add
-// has that as a default). What MPI reads and writes is what counts.
+// The vector constructors. Open MPI 4.1.4 takes a stride of exactly -1 byte for "one extent", as its true extent then
+// shows (opal_datatype_add has that as a default). The layout follows what MPI reads and writes.
 Pattern strided(const Pattern& element, MPI_Aint extent, std::size_t count, std::size_t length, MPI_Aint stride,
                 const Layout& said) {
     const Pattern block = copies(element, length, extent);
@@ -49,8 +49,8 @@ Pattern strided(const Pattern& element, MPI_Aint extent, std::size_t count, std:
     return all;
 }
 
-// The blocks of the indexed constructors. Blocks of one length at equal distances, however the program wrote them down,
-// become one repetition.
+// The blocks of the indexed constructors. Blocks of one length at equal distances, however the program has specified
+// them, become one repetition.
 template <typename LengthOf, typename DisplacementOf>
 Pattern indexed(const Pattern& element, MPI_Aint extent, std::size_t count, LengthOf length, DisplacementOf at) {
     Pattern all;
@@ -89,7 +89,7 @@ Pattern structure(const Contents& contents) {
     return all;
 }
 
-// `said`: what MPI says of the type.
+// `said`: extent and bounds that MPI gives for the type.
 Pattern derived(const Contents& contents, const Layout& said) {
     if (contents.combiner == MPI_COMBINER_STRUCT || contents.combiner == kStructInteger)
         return structure(contents);
@@ -137,7 +137,7 @@ Pattern derived(const Contents& contents, const Layout& said) {
     }
 }
 
-// A named type's data: all one run, but for the pairs whose second member is aligned behind a gap.
+// A named type's data: one run, except for the pair types whose second member is aligned behind a gap.
 Pattern named(MPI_Datatype type, std::size_t size, MPI_Aint true_lb, MPI_Aint true_extent) {
     if (type == MPI_SHORT_INT && true_extent > static_cast<MPI_Aint>(size)) {
         struct Pair {
@@ -151,7 +151,7 @@ Pattern named(MPI_Datatype type, std::size_t size, MPI_Aint true_lb, MPI_Aint tr
     return Pattern::run(true_lb, size);
 }
 
-// What MPI_Type_create_f90_* stand for, by class and size.
+// The basic type that MPI_Type_create_f90_* stand for, by class and size.
 MPI_Datatype basic_of_f90(int combiner, std::size_t size) {
     switch (combiner) {
         case MPI_COMBINER_F90_REAL:
@@ -169,7 +169,7 @@ MPI_Datatype basic_of_f90(int combiner, std::size_t size) {
     }
 }
 
-// The one predefined type of all members that have data.
+// The one predefined type of all members that have data, or MPI_DATATYPE_NULL.
 MPI_Datatype common_element(const Contents& contents) {
     MPI_Datatype common = MPI_DATATYPE_NULL;
     const bool structure = contents.combiner == MPI_COMBINER_STRUCT || contents.combiner == kStructInteger;
@@ -190,7 +190,7 @@ Contents::Contents(MPI_Datatype type) {
     int integers = 0, displacements = 0, datatypes = 0;
     real::Type_get_envelope(type, &integers, &displacements, &datatypes, &combiner);
     if (combiner == MPI_COMBINER_NAMED)
-        return;  // its contents may not be asked for
+        return;  // MPI_Type_get_contents is an error for it
     ints.resize(times(integers));
     addresses.resize(times(displacements));
     std::vector<MPI_Datatype> handles(times(datatypes), MPI_DATATYPE_NULL);

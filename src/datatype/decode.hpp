@@ -1,4 +1,4 @@
-// From an MPI datatype to its layout, by MPI_Type_get_envelope and MPI_Type_get_contents. Used by layout.cpp alone.
+// Derives the layout of an MPI datatype by MPI_Type_get_envelope and MPI_Type_get_contents. Only layout.cpp uses this.
 #pragma once
 
 #include <mpi.h>
@@ -8,11 +8,11 @@
 
 namespace swy::datatype {
 
-// Works the layout out anew (the layouts of the types that it is made of come from layout_of). Throws std::bad_alloc.
+// Computes the layout anew (the layouts of the types that it is made of come from layout_of). Throws std::bad_alloc.
 Layout decode(MPI_Datatype type);
 
-// The arguments of the constructor, in the standard's order (MPI 3.1 section 4.1.13). Types that MPI made for the
-// answer are freed with it.
+// The arguments of the type's constructor, in the standard's order (MPI 3.1 section 4.1.13). Types that MPI made for
+// the answer are freed with the object.
 class Contents {
   public:
     explicit Contents(MPI_Datatype type);

@@ -90,9 +90,9 @@ bool defined(Operator op, Element element) {
         case Operator::kBor:
         case Operator::kBxor:
             return is_integer(element) || element == Element::kByte;
-        case Operator::kMinloc:  // on pair types, which are no Element
+        case Operator::kMinloc:  // defined on pair types, which are no Element
         case Operator::kMaxloc:
-        case Operator::kReplace:  // of MPI_Accumulate only
+        case Operator::kReplace:  // for MPI_Accumulate only
         case Operator::kNoOp:
         case Operator::kNull:
             break;

@@ -1,5 +1,5 @@
-// MPI's predefined datatypes and operators in terms of what a machine does with them: one row a type, one row an
-// operator. The NCCL carrier maps these to NCCL's; the report prints them.
+// MPI's predefined datatypes and operators by their arithmetic: one table row for each type and each operator. src/nccl
+// maps these to NCCL's; the report prints them.
 #pragma once
 
 #include <mpi.h>
@@ -58,11 +58,12 @@ struct ElementOf {
     std::uint8_t bytes = 0;  // of one element
 };
 
-ElementOf element_of(MPI_Datatype predefined);  // {kNone, 0} for derived and null types; all predefined C, C++ and
-                                                // Fortran types of MPI 3.1 have a row, and those of the extensions
+// The element of a predefined type; {kNone, 0} for derived and null types. All predefined C, C++ and Fortran types of
+// MPI 3.1 have a row, and so have the extensions' types.
+ElementOf element_of(MPI_Datatype predefined);
 Operator operator_of(MPI_Op op);
 
-// Does MPI define `op` on `element` (MPI 4.0 section 6.9.2)? User operators: always.
+// Tells whether MPI defines `op` on `element` (MPI 4.0 section 6.9.2). Always true for user operators.
 bool defined(Operator op, Element element);
 
 std::string_view name(Element element);  // "float64"; "none" for kNone

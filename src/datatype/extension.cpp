@@ -59,7 +59,7 @@ constexpr std::array<Row, kTypes> kRows{row<Float16>(Element::kFloat16, "MPIX_FL
                                         row<Float8E4m3>(Element::kFloat8E4m3, "MPIX_FLOAT8_E4M3"),
                                         row<Float8E5m2>(Element::kFloat8E5m2, "MPIX_FLOAT8_E5M2")};
 
-// What has been made. Readers take no lock: a handle is there before anybody can have it.
+// The objects made so far. Readers take no lock: a handle is stored before anybody can have it.
 struct Made {
     std::array<std::atomic<MPI_Datatype>, kTypes> types{};
     std::array<std::array<MPI_Op, kOperators>, kTypes> operators{};
@@ -79,8 +79,8 @@ bool mpi_is_up(const char* wanted) {
     return false;
 }
 
-// A duplicate of an integer of the same size: one element of that many bytes to MPI, so that MPI_Get_elements counts
-// and MPI_Pack_external turns what it should.
+// Duplicates an integer type of the same size: MPI sees one element of that many bytes, so that MPI_Get_elements counts
+// it and MPI_Pack_external converts it correctly.
 MPI_Datatype make_type(const Row& row, std::array<MPI_Op, kOperators>& operators) {
     MPI_Datatype type = MPI_DATATYPE_NULL;
     if (real::Type_dup(row.bytes == 2 ? MPI_UINT16_T : MPI_UINT8_T, &type) != MPI_SUCCESS)
@@ -92,7 +92,7 @@ MPI_Datatype make_type(const Row& row, std::array<MPI_Op, kOperators>& operators
     return type;
 }
 
-// Never called: the doors give MPI a sum in place of this operator, or none.
+// Never called: the wrappers pass a sum to MPI in place of this operator, or none.
 void never(void*, void*, int*, MPI_Datatype*) {}
 
 std::size_t row_of(MPI_Datatype type) {
@@ -121,7 +121,7 @@ void divide_narrow(void* address, std::size_t count, int processes) {
         numbers[i] = Narrow::narrow(Narrow::wide(numbers[i]) / static_cast<float>(processes));
 }
 
-// More processes than a small integer can count: every quotient is nothing.
+// Divides integers. With more processes than a small integer can count, every quotient is 0.
 template <typename Integer>
 void divide_integers(void* address, std::size_t count, int processes) {
     auto* numbers = static_cast<Integer*>(address);

@@ -1,6 +1,6 @@
-// The datatypes and the operator that mpix_switchyard.h adds to MPI's. They are MPI's own objects, made when the
-// program first asks for one and freed when MPI goes down; what MPI lacks is how to reduce the types, which is an
-// operator of ours in place of the predefined one. Doors and datatype/ use this.
+// The datatypes and the operator that mpix_switchyard.h adds to MPI's. They are MPI objects, made when the program
+// first asks for one and freed when MPI is finalized. MPI cannot reduce these types: an operator of this library takes
+// the place of the predefined one. The wrappers and src/datatype use this.
 #pragma once
 
 #include <mpi.h>
@@ -12,22 +12,25 @@
 
 namespace swy::datatype {
 
-// MPI_DATATYPE_NULL or MPI_OP_NULL, and a message, outside the time from MPI_Init or MPI_Session_init to MPI_Finalize.
+// Return MPI_DATATYPE_NULL or MPI_OP_NULL, with a message, outside the time from MPI_Init or MPI_Session_init to
+// MPI_Finalize.
 MPI_Datatype extension_type(Element element);  // kFloat16, kBfloat16, kFloat8E4m3 or kFloat8E5m2
 MPI_Op average_operator();
 
-// Sessions give a process MPI's objects without MPI_Init (MPI 4.0 section 11.3). lifecycle says how many there are.
+// How many sessions are open; src/init counts them. Sessions give a process MPI's objects without MPI_Init (MPI 4.0
+// section 11.3).
 extern std::atomic<int> open_sessions;
 
-// A program that has asked for none of them pays for this look.
+// True once the program has asked for one of them. A program that has not pays only for this test.
 [[gnu::visibility("hidden")]] extern std::atomic<bool> extensions_in_use;
 
 MPI_Op find_operator(MPI_Op op, MPI_Datatype type, bool may_average);
 bool is_average(MPI_Op op);
 bool find_extension(MPI_Datatype type, ElementOf& element);
 
-// The operator for the real MPI: `op` itself, but ours for a predefined one on a type of ours, the sum for MPIX_AVG
-// where the call averages, and MPI_OP_NULL, which MPI reports as it reports an operator that a type does not have.
+// The operator to pass to the real MPI: `op` itself, except ours for a predefined operator on one of our types, MPI_SUM
+// for MPIX_AVG where the call averages, and MPI_OP_NULL, for which MPI raises the error of an operator that a type does
+// not have.
 inline MPI_Op operator_for(MPI_Op op, MPI_Datatype type, bool may_average) {
     return extensions_in_use.load(std::memory_order_relaxed) ? find_operator(op, type, may_average) : op;
 }
@@ -38,11 +41,11 @@ inline bool averages(MPI_Op op) {
     return extensions_in_use.load(std::memory_order_relaxed) && is_average(op);
 }
 
-// Divides `count` sums at `address` by the number of processes that they are sums over: in float for the types of ours,
-// towards zero for integers.
+// Divides `count` sums at `address` by the number of processes that they are sums over: in float for our types,
+// rounding towards zero for integers.
 void divide(void* address, std::size_t count, Element element, int processes);
 
-// At the end of MPI in this process.
+// Frees them when MPI is finalized in this process.
 void release_extensions();
 
 }  // namespace swy::datatype

@@ -1,5 +1,5 @@
-// The kernels of switchyard. Each is a function of one word or element, which is in a header that the twins for virtual
-// GPUs (src/vgpu/core/built_in.cpp) share. Their names are listed in src/device/kernels.cpp.
+// The kernels of Switchyard. Each is a function of one word or element, which lies in a header that the counterparts
+// for virtual GPUs (vgpu/core/built_in.cpp) share. Their names are listed in src/device/kernels.cpp.
 #include "datatype/pack_work.hpp"
 #include "datatype/reduce_work.hpp"
 

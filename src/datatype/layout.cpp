@@ -14,7 +14,7 @@ namespace {
 
 using Shared = std::shared_ptr<const Layout>;
 
-std::mutex mutex;  // making the keyval, and hanging a layout on a type
+std::mutex mutex;  // guards making the keyval and attaching a layout to a type
 std::atomic<int> keyval{MPI_KEYVAL_INVALID};
 
 int drop(MPI_Datatype, int, void* value, void*) {
@@ -22,8 +22,8 @@ int drop(MPI_Datatype, int, void* value, void*) {
     return MPI_SUCCESS;
 }
 
-// A type's layout is not the layout of what a program makes of it, and MPI_Type_dup's result gets its own: nothing is
-// copied along.
+// The keyval. Attributes are not copied: a type's layout is not that of the types that a program derives from it, and
+// the result of MPI_Type_dup gets its own.
 int ours(bool make) {
     const int known = keyval.load(std::memory_order_acquire);
     if (known != MPI_KEYVAL_INVALID || !make)
@@ -62,7 +62,7 @@ Shared layout_of(MPI_Datatype type) {
     const int key = ours(true);
     if (key == MPI_KEYVAL_INVALID)
         return std::make_shared<const Layout>(decode(type));
-    // What is found stays while the type lives, and the caller's type lives during the call.
+    // An attached layout lives as long as the type, and the caller's type lives during the call.
     if (const Shared* known = hanging_on(type, key))
         return *known;
     auto made = std::make_unique<Shared>(std::make_shared<const Layout>(decode(type)));
@@ -80,7 +80,7 @@ void release() {
     const std::lock_guard lock(mutex);
     int key = keyval.exchange(MPI_KEYVAL_INVALID);
     if (key != MPI_KEYVAL_INVALID)
-        real::Type_free_keyval(&key);  // MPI keeps it until the last type that has one is freed
+        real::Type_free_keyval(&key);  // MPI keeps the keyval until the last type that has one is freed
 }
 
 }  // namespace swy::datatype

@@ -1,5 +1,5 @@
 // The memory layout of MPI datatypes: which bytes, relative to a buffer's address, the elements of a type cover.
-// Routes and carriers ask; nothing here knows of CUDA or NCCL.
+// Nothing here knows of CUDA or NCCL.
 #pragma once
 
 #include <mpi.h>
@@ -22,8 +22,8 @@ struct Dim {
 };
 
 // `length` adjacent bytes at `offset` of one element, repeated along the block's dims (Layout::dims_of; innermost
-// first, none for a single run). `packed` is where the first run lies among the element's bytes in type map order, that
-// is in what MPI_Pack makes of it. A vector of a million blocks, or a subarray, is one Block with dims.
+// first, none for a single run). `packed` is the position of the first run among the element's bytes in type map order,
+// that is in what MPI_Pack makes of it. A vector of a million blocks, or a subarray, is one Block with dims.
 struct Block {
     MPI_Aint offset;
     std::size_t length;
@@ -38,7 +38,7 @@ struct Layout {
     std::size_t size = 0;                   // bytes of data in one element
     MPI_Aint lb = 0, extent = 0;            // MPI_Type_get_extent
     MPI_Aint true_lb = 0, true_extent = 0;  // of the data, by the blocks; 0, 0 for a type without data
-    bool predefined = false;                // named, or one of MPI_Type_create_f90_*
+    bool predefined = false;                // named, or made by MPI_Type_create_f90_*
     bool contiguous = false;  // n elements are n * size adjacent bytes starting at true_lb (extent == size, one run)
     MPI_Datatype element =
         MPI_DATATYPE_NULL;      // the one predefined type it is made of, MPI_DATATYPE_NULL where it has several
@@ -54,12 +54,12 @@ struct Layout {
 // valid type. Throws std::bad_alloc and nothing else.
 std::shared_ptr<const Layout> layout_of(MPI_Datatype type);
 
-// Bytes of data in one element; quick for predefined types (no call into MPI after the first for a type). 0 for
+// Bytes of data in one element; fast for predefined types (no call into MPI after the first for a type). 0 for
 // MPI_DATATYPE_NULL.
 std::size_t size_of(MPI_Datatype type);
 
-// Forgets what layout_of keeps of its own (not what hangs on types); before MPI goes down. Harmless when called twice
-// or without use.
+// Frees what layout_of caches itself (not what is attached to types); called before MPI is finalized. Harmless when
+// called twice or without use.
 void release();
 
 }  // namespace swy::datatype

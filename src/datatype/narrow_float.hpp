@@ -1,6 +1,6 @@
-// Half, bfloat16 and the two 8-bit floating types: to float, and from float rounded to nearest even. Written over bit
-// patterns, so that every compiler, nvcc among them, makes the same numbers of it, whatever the program says about
-// subnormal ones. Operators use it, on the host and in kernels.
+// Half, bfloat16 and the two 8-bit floating types: conversion to float, and from float rounded to nearest even. Written
+// over bit patterns, so that every compiler, nvcc among them, gives the same numbers, however the program has subnormal
+// numbers treated. Operators use it, on the host and in kernels.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,9 @@ SWY_BOTH_SIDES inline To same_bits(From from) {
     return to;
 }
 
-// A sign, kExponent bits and kMantissa bits in a word. The IEEE-like ones (half, bfloat16) overflow to infinity; the
-// 8-bit ones to their largest number, as CUDA's and NCCL's conversions to them do. e4m3 has no infinity, and one NaN.
+// A sign, kExponent bits and kMantissa bits in one integer. The IEEE-like types (half, bfloat16) overflow to infinity;
+// the 8-bit ones to their largest number, as CUDA's and NCCL's conversions to them do. e4m3 has no infinity, and one
+// NaN.
 template <typename Bits, int kExponent, int kMantissa>
 struct NarrowFloat {
     static constexpr bool kSaturates = sizeof(Bits) == 1;
@@ -66,7 +67,7 @@ struct NarrowFloat {
         const int exponent = static_cast<int>(magnitude >> 23) - 127 + kBias;
         std::uint32_t mantissa = magnitude - (static_cast<std::uint32_t>(127 - kBias) << 23);
         int dropped = kDropped;
-        if (exponent <= 0 && kBias != 127) {  // a subnormal number, or nothing
+        if (exponent <= 0 && kBias != 127) {  // a subnormal number, or zero
             dropped += 1 - exponent;
             if (dropped > 24)
                 return 0;

@@ -7,11 +7,11 @@
 namespace swy::datatype {
 namespace {
 
-// Beyond this many runs of one element the search for overlaps is given up: it would cost more memory than the type
+// With more runs than this in one element, overlaps are not searched for: that would cost more memory than the type
 // itself.
 constexpr std::size_t kMostRunsCompared = std::size_t{1} << 22;
 
-// True where copies of something `covered` bytes long cannot meet because each repetition steps over all that it
+// True where copies of something `covered` bytes long cannot overlap because each repetition steps over all that it
 // repeats.
 bool steps_over_itself(std::size_t covered, std::span<const Dim> dims) {
     std::vector<std::pair<std::size_t, std::size_t>> steps;  // distance, count
@@ -36,9 +36,9 @@ bool disjoint(std::vector<Range>& ranges) {
     return true;
 }
 
-// The proof that nearly all types allow, without looking at every run: blocks that are repeated together (the members
-// of a structure in an array of it) are apart within one copy, the copies step over each other, and these groups are
-// apart.
+// The proof that is possible for nearly all types without looking at every run: blocks that are repeated together (the
+// members of a structure in an array of it) are apart within one copy, the copies step over each other, and these
+// groups are apart.
 bool plainly_disjoint(const Pattern& pattern) {
     std::vector<Range> groups;
     for (std::size_t i = 0; i < pattern.blocks.size();) {
@@ -99,7 +99,7 @@ Pattern Pattern::run(MPI_Aint offset, std::size_t length) {
     return pattern;
 }
 
-// Copies of one child are appended over and over: its dims are kept once.
+// Stores dims. Copies of one child are appended over and over: its dims are stored once.
 std::uint32_t Pattern::adopt(const std::vector<Dim>& others) {
     if (others.empty())
         return 0;
@@ -149,7 +149,7 @@ void Pattern::repeat(std::size_t count, MPI_Aint stride) {
             const auto old = dims.begin() + block.first_dim;
             grown.insert(grown.end(), old, old + block.dims);
             Dim* outer = block.dims > 0 ? &grown.back() : nullptr;
-            // The copies go on where the outermost repetition ends: one longer repetition.
+            // The copies continue where the outermost repetition ends: together they are one longer repetition.
             if (outer && outer->stride * static_cast<MPI_Aint>(outer->count) == stride &&
                 outer->packed_stride * outer->count == size)
                 outer->count *= count;

@@ -1,5 +1,5 @@
-// Strided patterns of bytes: what a datatype's layout is built from, one constructor of MPI at a time. Used by
-// datatype/ alone.
+// Strided patterns of bytes, from which a datatype's layout is built, one MPI constructor at a time. Only src/datatype
+// uses this.
 #pragma once
 
 #include <cstddef>

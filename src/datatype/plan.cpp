@@ -13,7 +13,7 @@ constexpr std::size_t kLongestWord = 16;
 constexpr std::size_t kLongRow = 512;  // bytes
 constexpr std::size_t kFewCopies = 4;
 
-// All blocks are repeated together, and each repetition packs behind the one within it.
+// Tells whether all blocks are repeated together, and each repetition packs behind the one within it.
 bool regular(const Layout& layout) {
     const Block& first = layout.blocks.front();
     std::size_t packed = 0;
@@ -59,7 +59,7 @@ std::size_t word_that_divides(std::uint64_t distance, std::size_t word) {
     return distance == 0 ? word : std::min(word, std::size_t{1} << std::min(std::countr_zero(distance), 4));
 }
 
-// With the address of the data, which is known when something is packed, these decide the word.
+// The longest word that the plan allows. When something is packed, the address of the data limits it further.
 std::size_t alignment_of(const Plan& plan) {
     std::size_t word = word_that_divides(plan.body, kLongestWord);
     for (const PackRun& run : plan.runs)
@@ -70,7 +70,7 @@ std::size_t alignment_of(const Plan& plan) {
     return word;
 }
 
-// Each block's longest repetition is the rows of one copy.
+// The number of copies without kernels: each block's longest repetition makes the rows of one copy.
 std::size_t copies_of(const Layout& layout) {
     std::size_t copies = 0;
     for (const Block& block : layout.blocks) {
@@ -141,7 +141,7 @@ void begin_work(const Layout& layout, std::size_t count, PackWork& work) {
     work.word = static_cast<std::uint32_t>(word);
 }
 
-// Where a part lies within one body, only the runs that it cuts matter.
+// The first run that matters: where a part lies within one body, only the runs that it cuts do.
 std::size_t first_run(const Plan& plan, const PackWork& work) {
     if (work.bodies > 1)
         return 0;

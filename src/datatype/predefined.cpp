@@ -30,8 +30,8 @@ struct Row {
     Class kind;
 };
 
-// One row a type; the size is MPI's. MPI_WCHAR and MPI_CHARACTER are characters, no numbers (MPI 4.0 section 6.9.2),
-// and so is MPI_CHAR; but Open MPI reduces that as an 8-bit integer, and programs have come to count on it.
+// One row for each type; MPI gives the size. MPI_WCHAR and MPI_CHARACTER are characters, not numbers (MPI 4.0 section
+// 6.9.2), and so is MPI_CHAR; but Open MPI reduces that as an 8-bit integer, and programs rely on it.
 std::span<const Row> rows() {
     static const Row table[] = {
         {MPI_SIGNED_CHAR, Class::kSigned},
@@ -163,8 +163,8 @@ Element integer(std::size_t bytes, bool is_signed) {
     }
 }
 
-// Floating point of a size that no row of Element has (Fortran's REAL16 and COMPLEX32 are quadruple, COMPLEX4 is made
-// of halves) is moved and reduced by MPI alone.
+// The element of a class and size. Floating-point types of a size that no row of Element has (Fortran's REAL16 and
+// COMPLEX32 are quadruple, COMPLEX4 consists of halves) are moved and reduced by MPI alone.
 Element element(Class kind, std::size_t bytes) {
     switch (kind) {
         case Class::kSigned:

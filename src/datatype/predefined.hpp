@@ -1,4 +1,4 @@
-// The predefined datatypes of the MPI at hand in a table that is read without a lock. Used by datatype/ alone.
+// The predefined datatypes of the MPI in use, in a table that is read without a lock. Only src/datatype uses this.
 #pragma once
 
 #include <mpi.h>
@@ -19,7 +19,7 @@ struct Predefined {
         nullptr};  // made when first asked for, never freed
 };
 
-// nullptr for a type that has no row: derived, null, made by MPI_Type_create_f90_*.
+// Returns nullptr for a type that has no row: derived, null, or made by MPI_Type_create_f90_*.
 const Predefined* find_predefined(MPI_Datatype type);
 
 }  // namespace swy::datatype

@@ -6,7 +6,7 @@
 namespace swy::datatype {
 namespace {
 
-// Goes through the first `bytes` packed bytes: calls run(address, length, packed place) for each stretch of them.
+// Walks over the first `bytes` packed bytes: calls run(address, length, packed offset) for each stretch of them.
 template <typename Address, typename Run>
 class Prefix {
   public:
@@ -21,8 +21,8 @@ class Prefix {
     }
 
   private:
-    // A block's repetitions: those of an outer dimension come later in the packed order, so what is past the end ends
-    // the loop.
+    // Walks over a block's repetitions. Those of an outer dimension come later in the packed order, so the first one
+    // past the end ends the loop.
     void dims(std::span<const Dim> left, Address from, std::size_t length, std::size_t packed) const {
         if (left.empty()) {
             if (packed < bytes_)
@@ -55,6 +55,13 @@ std::size_t first_bytes(const Layout& layout, const void* address, std::size_t c
                         std::memcpy(to.data() + packed, from, length);
                     });
     return wanted;
+}
+
+void set_first_bytes(const Layout& layout, void* address, std::size_t count, std::span<const std::byte> from) {
+    for_first_bytes(layout, static_cast<std::byte*>(address), count, from.size(),
+                    [from](std::byte* to, std::size_t length, std::size_t packed) {
+                        std::memcpy(to, from.data() + packed, length);
+                    });
 }
 
 void clear_first_bytes(const Layout& layout, void* address, std::size_t count, std::size_t bytes) {

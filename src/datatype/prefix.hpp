@@ -1,4 +1,4 @@
-// The first bytes of a buffer in host memory in their packed order: what a short message has left in it.
+// The first bytes of a host buffer in packed order: what a short message has left in it.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,10 @@ namespace swy::datatype {
 // returns how many.
 std::size_t first_bytes(const Layout& layout, const void* address, std::size_t count, std::span<std::byte> to);
 
-// Sets as many of them to zero, or as the elements have.
+// The reverse: `from` becomes the first packed bytes of the elements.
+void set_first_bytes(const Layout& layout, void* address, std::size_t count, std::span<const std::byte> from);
+
+// Sets the first `bytes` packed bytes to zero, or as many as the elements have.
 void clear_first_bytes(const Layout& layout, void* address, std::size_t count, std::size_t bytes);
 
 }  // namespace swy::datatype

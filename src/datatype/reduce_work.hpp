@@ -1,5 +1,5 @@
-// Reductions, one element at a time: what a kernel, and its twin on virtual GPUs, does for each of its threads. No MPI
-// and no CUDA here, and nothing but plain data that a kernel takes by value.
+// Reductions, one element at a time: what each thread of a kernel, or of its counterpart on virtual GPUs, does. There
+// is no MPI and no CUDA here, only trivially copyable data that a kernel takes by value.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace swy::datatype {
 
-// Operators in the order of Operator (element.hpp), without those that no kernel knows.
+// Operators in the order of Operator (element.hpp), without those that no kernel has.
 enum class Combine : std::uint32_t {
     kSum,
     kProd,
@@ -32,7 +32,7 @@ struct ReduceWork {
     Combine op;
 };
 
-// As C has them: a value and where it was found.
+// MPI's pair types as in C: a value and its location.
 template <typename Value, typename Location>
 struct Pair {
     Value value;
@@ -44,7 +44,7 @@ struct Complex {
     Part real, imaginary;
 };
 
-// Whole numbers wrap around, as everywhere where MPI is at home; C leaves it open for signed ones.
+// Integers wrap around on overflow, as MPI implementations have it; C leaves this undefined for signed ones.
 template <typename T>
 using Unsigned = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
@@ -107,7 +107,7 @@ SWY_BOTH_SIDES inline void combine(Combine op, T in, T& inout) {
     }
 }
 
-// By way of float, where one operation on numbers of so few bits is exact enough to be rounded once.
+// Computes in float, in which one operation on numbers of so few bits is exact enough to be rounded once.
 template <typename Bits, int kExponent, int kMantissa>
 SWY_BOTH_SIDES inline void combine(Combine op, NarrowFloat<Bits, kExponent, kMantissa> in,
                                    NarrowFloat<Bits, kExponent, kMantissa>& inout) {
@@ -153,8 +153,8 @@ SWY_BOTH_SIDES inline Complex<T> without_nans(Complex<T> x) {
 
 }  // namespace detail
 
-// As C multiplies them (C11, annex G.5.1): where an infinite factor has made both parts of the product no numbers, the
-// product is infinite all the same.
+// Multiplies as C does (C11, annex G.5.1): where an infinite factor has made both parts of the product NaN, the product
+// is infinite all the same.
 template <typename T>
 SWY_BOTH_SIDES inline Complex<T> product(Complex<T> x, Complex<T> y) {
     using detail::is_infinite;
@@ -181,7 +181,7 @@ SWY_BOTH_SIDES inline void combine(Combine op, Complex<T> in, Complex<T>& inout)
         inout = product(in, inout);
 }
 
-// The lower location where values are equal. Bytes between value and location are left alone.
+// Takes the lower location where values are equal. Bytes between value and location are left unchanged.
 template <typename Value, typename Location>
 SWY_BOTH_SIDES inline void combine(Combine op, Pair<Value, Location> in, Pair<Value, Location>& inout) {
     if (in.value == inout.value) {

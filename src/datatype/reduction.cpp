@@ -24,7 +24,7 @@ struct PairRow {
     ReduceType pair;
 };
 
-// Fortran's integers and reals are looked at by their size: a compiler option may double them.
+// Finds a pair type. Fortran's integers and reals are identified by their size: a compiler option may double them.
 bool find_pair(MPI_Datatype type, ReduceType& found) {
     const PairRow table[] = {
         {MPI_FLOAT_INT, ReduceType::kFloatInt}, {MPI_DOUBLE_INT, ReduceType::kDoubleInt},
@@ -67,8 +67,8 @@ bool find_number(ElementOf element, ReduceType& found) {
 static_assert(static_cast<int>(ReduceType::kFloat64) ==
               static_cast<int>(Element::kFloat64) - static_cast<int>(Element::kInt8));
 
-// Logical operators are for C's integers, not for Fortran's (MPI 4.0 section 6.9.2), which these are and those that
-// MPI_Type_create_f90_integer makes.
+// Tells whether the type is one of Fortran's integers, or made by MPI_Type_create_f90_integer. MPI defines logical
+// operators on C's integers, not on Fortran's (MPI 4.0 section 6.9.2).
 bool is_integer_of_fortran(MPI_Datatype type) {
     const MPI_Datatype table[] = {
         MPI_INTEGER,

@@ -6,7 +6,8 @@
 namespace swy::device {
 namespace {
 
-// A device's primary context keeps its handle as long as the process lives, however often it is reset.
+// The handles of primary contexts by ordinal: a primary context keeps its handle as long as the process lives, however
+// often it is reset.
 constexpr int kRemembered = 64;
 std::array<std::atomic<Context>, kRemembered> primary_handles{};
 
@@ -29,7 +30,7 @@ Context primary_context(const Driver& driver, int ordinal) {
     if (remembers(ordinal))
         if (const Context known = primary_handles[ordinal].load(std::memory_order_relaxed); known != nullptr)
             return known;
-    // The only way to learn the handle. Retaining an active context makes nothing and is undone at once.
+    // This is the only way to learn the handle. Retaining an active context makes nothing and is undone at once.
     CUcontext context = nullptr;
     if (driver.primary_retain(&context, device) != CUDA_SUCCESS)
         return nullptr;

@@ -24,7 +24,8 @@ constexpr const char* kLibrary = "libcuda.so.1";
 std::atomic<DriverState> state{DriverState::kNotLoaded};
 std::atomic<bool> forked{false};
 
-// Not destroyed at exit: threads may still communicate while static objects go.
+// What is wrong with the driver. Not destroyed at exit: threads may still communicate while static objects are
+// destroyed.
 struct Problem {
     std::mutex mutex;
     std::string text;
@@ -66,7 +67,7 @@ class Finder {
           ask_11_(reinterpret_cast<Ask11>(dlsym(library, "cuGetProcAddress"))) {}
 
     void* operator()(const Entry& entry) const {
-        // Legacy: the default stream that a stream of 0 means is then the context's, however a caller was compiled.
+        // Legacy: a stream of 0 then means the context's legacy default stream, however the caller was compiled.
         constexpr cuuint64_t kFlags = CU_GET_PROC_ADDRESS_LEGACY_STREAM;
         void* found = nullptr;
         if (ask_ != nullptr) {
@@ -116,7 +117,7 @@ std::unique_ptr<const Driver> bind(void* library, std::string& trouble) {
     return nullptr;
 }
 
-// Another thread may be in a call through it, so it is never freed.
+// A driver table that is no longer used: another thread may be in a call through it, so it is never freed.
 std::atomic<const Driver*> set_aside{nullptr};
 
 void retire_driver() {
@@ -131,8 +132,8 @@ void in_forked_child() {
     state.store(DriverState::kNotLoaded);
 }
 
-// Binds and publishes without a lock: waiting for one while the dynamic linker's is held could deadlock with a library
-// whose constructor communicates. A second thread's result is dropped.
+// Binds the driver and publishes it without a lock: waiting for a lock while the dynamic linker's is held could
+// deadlock with a library whose constructor communicates. A second thread's result is dropped.
 bool publish(void* library) {
     std::string trouble;
     std::unique_ptr<const Driver> made = bind(library, trouble);
@@ -145,9 +146,9 @@ bool publish(void* library) {
     static const int registered = pthread_atfork(nullptr, nullptr, in_forked_child);
     static_cast<void>(registered);
     find_host_ranges();
-    // First the query: who sees the driver must find it answering. Two threads store the same address. The driver's
-    // enumerations are ints to the caller (cuda.h declares them without a fixed type, which is unsigned int on every
-    // platform that CUDA has).
+    // The query is stored first: whoever sees the driver must find that the query works. Two threads store the same
+    // address. The driver's enumerations are passed as ints (cuda.h declares them without a fixed type, which is
+    // unsigned int on every platform that CUDA has).
     pointer_query.store(reinterpret_cast<PointerQuery>(made->pointer_get_attribute));
     const Driver* none = nullptr;
     if (the_driver.compare_exchange_strong(none, made.get()))
@@ -219,7 +220,7 @@ std::string driver_text() {
 bool adopt_loaded_driver() {
     if (driver() != nullptr)
         return true;
-    // dlopen with RTLD_NOLOAD would look through the file system for a library that is not there.
+    // Tested first, since dlopen with RTLD_NOLOAD would search the file system for a library that is not there.
     if (forked.load() || !library_loaded(kLibrary))
         return false;
     void* library = dlopen(kLibrary, RTLD_NOLOAD | RTLD_LAZY);

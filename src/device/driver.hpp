@@ -1,5 +1,5 @@
-// The CUDA driver's entry points as bound in this process, and what this folder knows of contexts. Inside src/device
-// alone.
+// The CUDA driver's entry points as bound in this process, and what this folder knows of contexts. Only src/device uses
+// this.
 #pragma once
 
 #include <cuda.h>
@@ -9,9 +9,12 @@
 
 #include "device/device.hpp"
 
+// CUDA 12.4's headers and later ones declare it too.
+extern "C" CUresult cuFuncLoad(CUfunction function);
+
 namespace swy::device {
 
-// One pointer an entry point; entry_points.def is the table. Optional ones are null in drivers that lack them.
+// One pointer for each entry point in the table entry_points.def. Optional ones are null in drivers that lack them.
 struct Driver {
 #define SWY_ENTRY(member, function, version, exported, need) decltype(&::function) member = nullptr;
 #include "device/entry_points.def"
@@ -22,22 +25,23 @@ struct Driver {
 // Set once locate() has met memory that any of several devices may move (Location::any_device).
 extern std::atomic<bool> any_device_moves;
 
-// Null while no driver is loaded or it is unusable, and for ever in a process made by fork(): the driver's state does
-// not survive one, and MPI may not be called there.
+// Null while no driver is loaded or it is unusable, and always in a process made by fork(): the driver's state does not
+// survive fork(), and MPI may not be called there.
 extern std::atomic<const Driver*> the_driver;
 inline const Driver* driver() {
     return the_driver.load(std::memory_order_acquire);
 }
 
-// The primary context of a device when the program has one there, else null. Makes none.
+// The primary context of a device when the program has one there, otherwise null. Does not make one.
 Context primary_context(const Driver& driver, int ordinal);
 bool is_primary(const Driver& driver, Context context, int ordinal);
 
-// The ordinal of a context's device, -1 where the driver does not say. Null asks for the calling thread's context.
+// The ordinal of a context's device, -1 where the driver does not say. Null stands for the calling thread's context.
 int ordinal_of(const Driver& driver, Context context);
 
-// While one lives, this thread's calls neither fail because of a stream capture that the program has under way in any
-// thread nor invalidate it (CUDA: cuThreadExchangeStreamCaptureMode). Even cuEventQuery would.
+// While an object of this class exists, this thread's driver calls neither fail because of a stream capture that the
+// program has under way in any thread nor invalidate it (CUDA: cuThreadExchangeStreamCaptureMode). Otherwise even
+// cuEventQuery would.
 class BesideCapture {
   public:
     explicit BesideCapture(const Driver& driver) : exchange_(driver.exchange_capture_mode) { exchange(); }

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-// Of the dynamic linker of the GNU C library: the stack pointer at the program's start.
+// Of the GNU C library's dynamic linker: the stack pointer at the program's start.
 extern "C" void* __libc_stack_end __attribute__((weak));
 // Of the GNU C library: the program's break, as sbrk(0) gives it.
 extern "C" void* __curbrk __attribute__((weak));
@@ -29,7 +29,8 @@ constinit HostRanges host_ranges{.heap_end = &no_heap};
 
 namespace {
 
-// The program's writable segment. From the kernel's word and not dl_iterate_phdr, which takes the linker's lock.
+// Finds the program's writable segment. Uses the auxiliary vector and not dl_iterate_phdr, which takes the linker's
+// lock.
 void find_static_data() {
     const auto* headers = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
     const std::size_t count = getauxval(AT_PHNUM);
@@ -47,8 +48,8 @@ void find_static_data() {
     host_ranges.static_bytes = data->p_memsz;
 }
 
-// The heap's begin as the kernel names it. One that does not reach to the break that the C library knows is another's
-// (a tool's in which the program runs).
+// Finds the heap's begin as the kernel names it. A heap that does not reach to the program break that the C library
+// knows is another one's (that of a tool in which the program runs).
 void find_heap() {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/maps", "re"), &std::fclose);
     if (file == nullptr)
@@ -56,7 +57,7 @@ void find_heap() {
     constexpr std::uintptr_t kNone = UINTPTR_MAX;
     std::uintptr_t heap_begin = kNone;
     std::uintptr_t heap_end = 0;
-    char line[4096 + 128];  // a path, and what stands before it
+    char line[4096 + 128];  // a path, and what precedes it
     while (std::fgets(line, sizeof line, file.get()) != nullptr) {
         unsigned long long begin = 0;
         unsigned long long end = 0;
@@ -87,7 +88,7 @@ void find_stack() {
 
 }  // namespace
 
-// None of these waits for the dynamic linker, so a thread may wait for another's look whatever it holds.
+// None of these functions waits for the dynamic linker, so a thread may wait for another thread here whatever it holds.
 void find_host_ranges() {
     static std::once_flag once;
     std::call_once(once, [] {

@@ -1,4 +1,4 @@
-// The device code in the library: a fat binary, as nvcc wrote it.
+// The device code in the library: a fat binary, as written by nvcc.
 #include "config.h"
 #include "device/kernels.hpp"
 

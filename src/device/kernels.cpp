@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "device/home.hpp"
+#include "device/context_pool.hpp"
 
 namespace swy::device {
 namespace {
@@ -17,14 +17,14 @@ constexpr std::array<const char*, kKernels> kNames{
 };
 
 constexpr unsigned kThreads = 256;
-constexpr std::uint64_t kMostBlocks = 4096;  // each thread then takes several words
+constexpr std::uint64_t kMostBlocks = 4096;  // beyond, each thread takes several words
 
 }  // namespace
 
-// In the context, which is current. What cannot be loaded (the image may have nothing for this GPU, or be too new for
-// this driver) is done without: there is another way for everything, and no peer needs to know which was taken. Drivers
-// before cuFuncLoad load a function when it is looked up.
-void Home::load_kernels(const Driver& driver) {
+// Loads the kernels into the current context. Kernels that cannot be loaded (the image may have nothing for this GPU,
+// or be too new for this driver) are done without: everything has another way, and no peer needs to know which one was
+// used. Drivers older than cuFuncLoad load a function when it is looked up.
+void ContextPool::load_kernels(const Driver& driver) {
     int same_address = 0;
     const BesideCapture beside(driver);
     if (!kernels_built() || driver.module_load_data == nullptr || driver.module_get_function == nullptr ||
@@ -44,7 +44,7 @@ void Home::load_kernels(const Driver& driver) {
     kernels_loaded_ = true;
 }
 
-void Home::unload_kernels(const Driver& driver) noexcept {
+void ContextPool::unload_kernels(const Driver& driver) noexcept {
     if (module_ == nullptr)
         return;
     const BesideCapture beside(driver);
@@ -54,7 +54,7 @@ void Home::unload_kernels(const Driver& driver) noexcept {
     kernels_loaded_ = false;
 }
 
-Result Home::launch(Kernel kernel, std::uint64_t threads, void* parameter, StreamHandle stream) const {
+Result ContextPool::launch(Kernel kernel, std::uint64_t threads, void* parameter, StreamHandle stream) const {
     const Driver* d = driver();
     if (d == nullptr || !kernels_loaded_)
         return CUDA_ERROR_NOT_INITIALIZED;
@@ -75,14 +75,14 @@ std::string_view name_of(Kernel kernel) {
 
 }  // namespace
 
-bool Lane::has_kernels() const {
-    return home_ != nullptr && home_->has_kernels();
+bool Stream::has_kernels() const {
+    return pool_ != nullptr && pool_->has_kernels();
 }
 
-Result Lane::launch(Kernel kernel, std::uint64_t threads, void* parameter) {
+Result Stream::launch(Kernel kernel, std::uint64_t threads, void* parameter) {
     const report::trace::Started started;
     const Result result =
-        home_ != nullptr ? home_->launch(kernel, threads, parameter, stream_) : CUDA_ERROR_NOT_INITIALIZED;
+        pool_ != nullptr ? pool_->launch(kernel, threads, parameter, stream_) : CUDA_ERROR_NOT_INITIALIZED;
     if (report::trace::on && result == CUDA_SUCCESS)
         traced_.launched(name_of(kernel), 0, started.time);
     return result;

@@ -1,6 +1,6 @@
 // The library's own kernels: device code that nvcc made when the library was built, loaded into each context before the
-// first communication there (CUDA loads lazily otherwise, and loading may wait for a kernel of NCCL's that waits for
-// this process). Used through Lane::launch().
+// first communication there (CUDA otherwise loads lazily, and loading may wait for an NCCL kernel that waits for this
+// process). Used through Stream::launch().
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ enum class Kernel : std::uint8_t {
 };
 inline constexpr std::size_t kKernels = static_cast<std::size_t>(Kernel::kEnd);
 
-bool kernels_built();        // was there an nvcc?
-std::string kernels_text();  // "for compute capability 7.5 and later"; what is without them
+bool kernels_built();        // whether the library was built with nvcc
+std::string kernels_text();  // "for compute capability 7.5 and later", or what works differently without kernels
 
 // The image that cuModuleLoadData takes; null where there is none.
 const void* kernel_image();

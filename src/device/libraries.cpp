@@ -7,7 +7,8 @@
 namespace swy::device {
 namespace {
 
-// The strings of a loaded object's dynamic section. Valid inside a dl_iterate_phdr callback, where nothing is unloaded.
+// The strings in a loaded object's dynamic section. Valid inside a dl_iterate_phdr callback, during which nothing is
+// unloaded.
 class Dynamic {
   public:
     explicit Dynamic(const dl_phdr_info& info) {

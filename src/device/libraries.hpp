@@ -1,5 +1,6 @@
 // The shared libraries of this process, as the dynamic linker lists them. Libraries in namespaces of their own
-// (dlmopen) are not seen: nothing in them can share memory handles with the program's MPI calls. Loads nothing.
+// (dlmopen) are not seen: nothing in them can share memory handles with the program's MPI calls. Nothing here loads a
+// library.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +10,10 @@
 
 namespace swy::device {
 
-// Is a library of this DT_SONAME (or, where it has none, this file name) in the process?
+// Tells whether a library of this DT_SONAME (or, where it has none, of this file name) is in the process.
 bool library_loaded(std::string_view soname);
 
-// How many libraries this process has ever loaded: changes with each load, never goes back.
+// How many libraries this process has ever loaded: increases with each load and never decreases.
 unsigned long long loads_so_far();
 
 struct Library {

@@ -6,14 +6,14 @@ swy_device_sources = \
     src/device/driver.cpp \
     src/device/driver.hpp \
     src/device/entry_points.def \
-    src/device/home.cpp \
-    src/device/home.hpp \
+    src/device/context_pool.cpp \
+    src/device/context_pool.hpp \
     src/device/host_ranges.cpp \
     src/device/host_ranges.hpp \
     src/device/kernel_image.cpp \
     src/device/kernels.cpp \
     src/device/kernels.hpp \
-    src/device/lane.cpp \
+    src/device/stream.cpp src/device/listing.cpp src/device/listing.hpp \
     src/device/libraries.cpp \
     src/device/libraries.hpp \
     src/device/location.cpp \

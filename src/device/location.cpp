@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/driver.hpp"
-#include "topology/memory.hpp"
+#include "device/listing.hpp"
 
 namespace swy::device {
 
@@ -14,8 +14,8 @@ std::atomic<bool> any_device_moves{false};
 
 namespace {
 
-// Can the host read the word at an address? The kernel copies the new signal mask before it looks at `how`, which is
-// invalid: EFAULT tells that it could not, and nothing changes either way.
+// Tells whether the host can read the word at an address. The kernel copies the new signal mask before it looks at
+// `how`, which is invalid: EFAULT tells that it could not read the word, and nothing changes either way.
 bool host_can_read(const void* address) {
     const auto word = reinterpret_cast<std::uintptr_t>(address) & ~std::uintptr_t{7};
     const int saved = errno;
@@ -24,7 +24,7 @@ bool host_can_read(const void* address) {
     return readable;
 }
 
-// What a failed query says of an address.
+// Tells whether an address for which the query has failed counts as device memory.
 bool unanswered_is_device(CUresult result, const void* address) {
     switch (result) {
         case CUDA_ERROR_INVALID_VALUE:    // not the driver's memory
@@ -37,7 +37,7 @@ bool unanswered_is_device(CUresult result, const void* address) {
             return false;
         default:
             // A context that died of an illegal access answers every call with that error, a driver at exit with
-            // CUDA_ERROR_DEINITIALIZED. The memory is still mapped, and still not for MPI to touch.
+            // CUDA_ERROR_DEINITIALIZED. The memory is still mapped, and still must not be given to MPI.
             return !host_can_read(address);
     }
 }
@@ -65,7 +65,7 @@ CUresult query(const Driver& driver, const void* address, Attributes& found) {
     if (result == CUDA_SUCCESS)
         return result;
     // An attribute that the driver does not have for this memory (ranges came with 10.2) must not hide the others; and
-    // the single form is the one that on_device() decides by.
+    // the query for a single attribute is the one that on_device() uses.
     found = {};
     const CUresult single = driver.pointer_get_attribute(values[0], names[0], pointer(address));
     for (unsigned i = 1; single == CUDA_SUCCESS && i < kCount; ++i)
@@ -76,7 +76,7 @@ CUresult query(const Driver& driver, const void* address, Attributes& found) {
 
 Kind kind_of(const Attributes& found) {
     if (found.managed != 0 || found.type == CU_MEMORYTYPE_UNIFIED)
-        return Kind::kManaged;  // whose memory type is the host's where its pages are preferred there
+        return Kind::kManaged;  // its memory type is the host's where its pages are preferred there
     switch (found.type) {
         case CU_MEMORYTYPE_HOST:
             return Kind::kPinned;
@@ -88,7 +88,8 @@ Kind kind_of(const Attributes& found) {
     }
 }
 
-// The devices on which the program has a context: that of the memory's own context, the calling thread's, all others.
+// The devices on which the program has a context: that of the memory's own context first, then the calling thread's,
+// then all others.
 std::vector<int> ordinals_in_use(const Driver& driver, Context owner) {
     std::vector<int> ordinals;
     const auto add = [&](int ordinal) {
@@ -104,7 +105,7 @@ std::vector<int> ordinals_in_use(const Driver& driver, Context owner) {
     return ordinals.empty() ? std::vector<int>{0} : ordinals;
 }
 
-// Has the program told CUDA that this managed memory is to stay on the host (cuMemAdvise)?
+// Tells whether the program has told CUDA that this managed memory is to stay on the host (cuMemAdvise).
 bool prefers_host(const Driver& driver, const void* address) {
     int device = CU_DEVICE_INVALID;
     return driver.memory_range_get_attribute != nullptr &&
@@ -113,11 +114,11 @@ bool prefers_host(const Driver& driver, const void* address) {
            device == CU_DEVICE_CPU;
 }
 
-// Managed memory at home on the host belongs to no device. One is needed for the streams that move it: the one nearest
-// to its NUMA node, since the bytes go through the host's memory.
+// Managed memory whose preferred location is the host belongs to no device. One device is needed for the streams that
+// move it: this chooses the one nearest to the memory's NUMA node, since the bytes go through host memory.
 void choose_nearest(const Driver& driver, const void* address, Location& location) {
     const std::vector<int> ordinals = ordinals_in_use(driver, location.context);
-    const std::size_t nearest = topology::nearest_device(address, ordinals);
+    const std::size_t nearest = nearest_device(address, ordinals);
     location.any_device = location.kind == Kind::kManaged;
     if (location.any_device && ordinals.size() > 1)
         any_device_moves.store(true, std::memory_order_relaxed);
@@ -126,7 +127,7 @@ void choose_nearest(const Driver& driver, const void* address, Location& locatio
         location.context = nullptr;
 }
 
-// Memory made by cuMemCreate and by cuMemAllocAsync belongs to a device and to no context.
+// Chooses the context of memory that belongs to a device and to no context, as made by cuMemCreate and cuMemAllocAsync.
 void choose_context(const Driver& driver, Location& location) {
     if (location.context != nullptr) {
         location.primary = is_primary(driver, location.context, location.ordinal);
@@ -171,7 +172,7 @@ Location locate(const void* address) {
     const CUresult result = query(*d, address, found);
     if (result != CUDA_SUCCESS && !unanswered_is_device(result, address))
         return location;
-    // The program's context is beyond use, but what is known of the memory must not let it pass as the host's.
+    // The program's context is unusable, but memory that is known to be a device's must not count as the host's.
     location.kind = result == CUDA_SUCCESS ? kind_of(found) : Kind::kDevice;
     if (location.kind == Kind::kHost)
         return location;

@@ -1,13 +1,13 @@
-// Staging memory. It is the system's memory, page-locked by cuMemHostRegister, not the driver's (cuMemHostAlloc): when
-// the program destroys its context it becomes pageable, and stays.
+// Memory for staging. It is the system's memory, page-locked by cuMemHostRegister, not the driver's (cuMemHostAlloc):
+// when the program destroys its context it becomes pageable, and stays.
 #include <sys/mman.h>
 
 #include <bit>
 #include <utility>
 
-#include "device/home.hpp"
+#include "device/context_pool.hpp"
+#include "device/listing.hpp"
 #include "settings/settings.hpp"
-#include "topology/devices.hpp"
 #include "topology/memory.hpp"
 
 namespace swy::device {
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kSmallest = 16u << 10;
 constexpr std::size_t kMebi = 1u << 20;
 
-// Powers of two up to 1 MiB, then whole MiB: few sizes, so that blocks are used again, and little waste.
+// Sizes are powers of two up to 1 MiB, then whole MiB: few sizes, so that blocks are reused, and little waste.
 std::size_t rounded(std::size_t bytes) {
     if (bytes <= kSmallest)
         return kSmallest;
@@ -36,8 +36,8 @@ void unmap_block(const Block& block) noexcept {
     munmap(block.data, block.capacity);
 }
 
-// Makes room for `bytes` more of page-locked memory, by giving up idle blocks where that helps. Under the lock.
-bool Home::reserve_pinned(std::size_t bytes, std::vector<Block>& evicted) {
+// Makes room for `bytes` more of page-locked memory, by evicting idle blocks where that helps. Called under the lock.
+bool ContextPool::reserve_pinned(std::size_t bytes, std::vector<Block>& evicted) {
     const std::size_t limit = settings::values().pinned_pool;
     std::size_t idle = 0;
     for (const Block& block : pinned_)
@@ -53,14 +53,14 @@ bool Home::reserve_pinned(std::size_t bytes, std::vector<Block>& evicted) {
     return true;
 }
 
-// Before anything touches the pages, which locking does: that is when the system decides where they are.
-void Home::place_near(const Block& block) {
-    std::call_once(nodes_asked_,
-                   [this] { nodes_ = topology::nodes_near_device(topology::pci_address(token_.ordinal)); });
+// Binds the block to the NUMA nodes near the device. Called before anything touches the pages, as locking does: that is
+// when the system decides where they are.
+void ContextPool::place_near(const Block& block) {
+    std::call_once(nodes_asked_, [this] { nodes_ = topology::nodes_near_device(pci_address(token_.ordinal)); });
     topology::prefer_nodes(block.data, block.capacity, nodes_);
 }
 
-void Home::lock_pages(Block& block) {
+void ContextPool::lock_pages(Block& block) {
     const Driver* d = driver();
     CUresult result = CUDA_ERROR_NOT_INITIALIZED;
     if (d != nullptr) {
@@ -78,7 +78,7 @@ void Home::lock_pages(Block& block) {
     }
 }
 
-Result Home::take_pinned(std::size_t bytes, Block& block) {
+Result ContextPool::take_pinned(std::size_t bytes, Block& block) {
     const std::size_t wanted = rounded(bytes);
     std::vector<Block> evicted;
     bool reserved = false;
@@ -116,7 +116,7 @@ Result Home::take_pinned(std::size_t bytes, Block& block) {
     return CUDA_SUCCESS;
 }
 
-void Home::give_pinned(const Block& block) noexcept {
+void ContextPool::give_pinned(const Block& block) noexcept {
     if (!block.page_locked) {
         unmap_block(block);
         return;
@@ -129,7 +129,7 @@ void Home::give_pinned(const Block& block) noexcept {
             try {
                 (busy_.empty() ? pinned_ : waiting_).push_back(block);
                 return;
-            } catch (...) {  // no memory for the list: the block goes
+            } catch (...) {  // no memory for the list: the block is freed
             }
         locked_bytes_ -= block.capacity;
     }
@@ -139,15 +139,15 @@ void Home::give_pinned(const Block& block) noexcept {
         unmap_block(block);
 }
 
-void Home::free_pinned(const Driver& driver, const Block& block) const noexcept {
+void ContextPool::free_pinned(const Driver& driver, const Block& block) const noexcept {
     CUresult result;
     {
         const BesideCapture beside(driver);
         const ContextScope scope(context_);
         result = driver.host_unregister(block.data);
     }
-    // Memory that the driver still takes for locked must keep its address: a later mapping there would be copied from
-    // and to the old pages.
+    // Memory that the driver still believes to be locked must keep its address: a later mapping there would be copied
+    // from and to the old pages.
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED ||
         result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_DEINITIALIZED)
         unmap_block(block);
@@ -156,9 +156,9 @@ void Home::free_pinned(const Driver& driver, const Block& block) const noexcept 
 Result Pinned::acquire(Context context, std::size_t bytes, Pinned& pinned) {
     Pinned made;
     Block block;
-    Result result = Home::of(context, made.home_);
+    Result result = ContextPool::of(context, made.pool_);
     if (result == CUDA_SUCCESS) {
-        result = made.home_->take_pinned(bytes, block);
+        result = made.pool_->take_pinned(bytes, block);
     } else {
         block = map_block(rounded(bytes));
         result = block.data != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -178,7 +178,7 @@ Pinned::~Pinned() {
 }
 
 Pinned::Pinned(Pinned&& other) noexcept
-    : home_(std::move(other.home_)),
+    : pool_(std::move(other.pool_)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
       capacity_(std::exchange(other.capacity_, 0)),
@@ -187,7 +187,7 @@ Pinned::Pinned(Pinned&& other) noexcept
 Pinned& Pinned::operator=(Pinned&& other) noexcept {
     if (this != &other) {
         give_back();
-        home_ = std::move(other.home_);
+        pool_ = std::move(other.pool_);
         data_ = std::exchange(other.data_, nullptr);
         size_ = std::exchange(other.size_, 0);
         capacity_ = std::exchange(other.capacity_, 0);
@@ -200,11 +200,11 @@ void Pinned::give_back() noexcept {
     if (data_ == nullptr)
         return;
     const Block block{data_, capacity_, page_locked_};
-    if (home_ != nullptr)
-        home_->give_pinned(block);
+    if (pool_ != nullptr)
+        pool_->give_pinned(block);
     else
         unmap_block(block);
-    home_.reset();
+    pool_.reset();
     data_ = nullptr;
 }
 

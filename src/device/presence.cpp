@@ -23,7 +23,7 @@ bool driver_files_under(const std::string& root) {
 
 bool driver_in_path(std::string_view folders) {
     while (!folders.empty()) {
-        const std::size_t end = folders.find_first_of(":;");  // ld.so takes both
+        const std::size_t end = folders.find_first_of(":;");  // ld.so accepts both
         const std::string_view folder = folders.substr(0, end);
         if (!folder.empty() && access((std::string(folder) + "/libcuda.so.1").c_str(), R_OK) == 0)
             return true;

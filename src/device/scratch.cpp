@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "device/home.hpp"
+#include "device/context_pool.hpp"
 
 namespace swy::device {
 namespace {
@@ -12,25 +12,26 @@ namespace {
 constexpr std::size_t kSmallest = 1u << 20;
 constexpr std::size_t kKept = 4;  // idle blocks of a context
 
-// Powers of two: all the smaller blocks that a growing need has left behind are together less than the largest.
+// Sizes are powers of two: all the smaller blocks that a growing need has left behind are together smaller than the
+// largest.
 std::size_t rounded(std::size_t bytes) {
     if (bytes > SIZE_MAX / 2)
         return bytes;
     return std::max(kSmallest, std::bit_ceil(bytes));
 }
 
-thread_local const Lane* lane_in_order = nullptr;
+thread_local const Stream* stream_in_order = nullptr;
 
-Result take_in_order(const Lane& lane, std::size_t bytes, void*& data) {
+Result take_in_order(const Stream& stream, std::size_t bytes, void*& data) {
     const Driver* d = driver();
     if (d == nullptr || d->memory_allocate_async == nullptr)
         return CUDA_ERROR_NOT_SUPPORTED;
     const BesideCapture beside(*d);
-    const ContextScope scope(lane.context());
+    const ContextScope scope(stream.context());
     if (scope.result() != CUDA_SUCCESS)
         return scope.result();
     CUdeviceptr address = 0;
-    const CUresult result = d->memory_allocate_async(&address, bytes == 0 ? 1 : bytes, lane.stream());
+    const CUresult result = d->memory_allocate_async(&address, bytes == 0 ? 1 : bytes, stream.stream());
     data = reinterpret_cast<void*>(address);
     return result;
 }
@@ -47,13 +48,13 @@ void give_in_order(Context context, StreamHandle stream, void* data) noexcept {
 
 }  // namespace
 
-ScratchInOrder::ScratchInOrder(const Lane& lane) : before_(std::exchange(lane_in_order, &lane)) {}
+ScratchInOrder::ScratchInOrder(const Stream& stream) : before_(std::exchange(stream_in_order, &stream)) {}
 
 ScratchInOrder::~ScratchInOrder() {
-    lane_in_order = before_;
+    stream_in_order = before_;
 }
 
-Result Home::take_scratch(std::size_t bytes, Block& block) {
+Result ContextPool::take_scratch(std::size_t bytes, Block& block) {
     const Driver* d = driver();
     if (d == nullptr)
         return CUDA_ERROR_NOT_INITIALIZED;
@@ -79,7 +80,7 @@ Result Home::take_scratch(std::size_t bytes, Block& block) {
     return CUDA_SUCCESS;
 }
 
-void Home::give_scratch(const Block& block) noexcept {
+void ContextPool::give_scratch(const Block& block) noexcept {
     const Driver* d = driver();
     if (d == nullptr || !alive(*d))
         return;
@@ -89,13 +90,13 @@ void Home::give_scratch(const Block& block) noexcept {
             try {
                 scratch_.push_back(block);
                 return;
-            } catch (...) {  // no memory for the list: the block goes
+            } catch (...) {  // no memory for the list: the block is freed
             }
     }
     free_scratch(*d, block);
 }
 
-void Home::free_scratch(const Driver& driver, const Block& block) const noexcept {
+void ContextPool::free_scratch(const Driver& driver, const Block& block) const noexcept {
     const BesideCapture beside(driver);
     const ContextScope scope(context_);
     if (scope.result() == CUDA_SUCCESS)
@@ -104,18 +105,18 @@ void Home::free_scratch(const Driver& driver, const Block& block) const noexcept
 
 Result Scratch::acquire(Context context, std::size_t bytes, Scratch& scratch) {
     Scratch made;
-    if (const Result result = Home::of(context, made.home_); result != CUDA_SUCCESS)
+    if (const Result result = ContextPool::of(context, made.pool_); result != CUDA_SUCCESS)
         return result;
-    if (lane_in_order != nullptr && lane_in_order->context() == context) {
-        made.stream_ = lane_in_order->stream();
+    if (stream_in_order != nullptr && stream_in_order->context() == context) {
+        made.stream_ = stream_in_order->stream();
         made.ordered_ = true;
-        const Result result = take_in_order(*lane_in_order, bytes, made.data_);
+        const Result result = take_in_order(*stream_in_order, bytes, made.data_);
         if (result == CUDA_SUCCESS)
             scratch = std::move(made);
         return result;
     }
     Block block;
-    if (const Result result = made.home_->take_scratch(bytes, block); result != CUDA_SUCCESS)
+    if (const Result result = made.pool_->take_scratch(bytes, block); result != CUDA_SUCCESS)
         return result;
     made.data_ = block.data;
     made.capacity_ = block.capacity;
@@ -128,7 +129,7 @@ Scratch::~Scratch() {
 }
 
 Scratch::Scratch(Scratch&& other) noexcept
-    : home_(std::move(other.home_)),
+    : pool_(std::move(other.pool_)),
       data_(std::exchange(other.data_, nullptr)),
       capacity_(std::exchange(other.capacity_, 0)),
       ordered_(std::exchange(other.ordered_, false)),
@@ -137,7 +138,7 @@ Scratch::Scratch(Scratch&& other) noexcept
 Scratch& Scratch::operator=(Scratch&& other) noexcept {
     if (this != &other) {
         give_back();
-        home_ = std::move(other.home_);
+        pool_ = std::move(other.pool_);
         data_ = std::exchange(other.data_, nullptr);
         capacity_ = std::exchange(other.capacity_, 0);
         ordered_ = std::exchange(other.ordered_, false);
@@ -148,10 +149,10 @@ Scratch& Scratch::operator=(Scratch&& other) noexcept {
 
 void Scratch::give_back() noexcept {
     if (data_ != nullptr && ordered_)
-        give_in_order(home_->context(), stream_, data_);
+        give_in_order(pool_->context(), stream_, data_);
     else if (data_ != nullptr)
-        home_->give_scratch({data_, capacity_, false});
-    home_.reset();
+        pool_->give_scratch({data_, capacity_, false});
+    pool_.reset();
     data_ = nullptr;
 }
 

@@ -1,5 +1,4 @@
-// Device memory of Switchyard's own, for routes that need a place to put intermediate results. Carriers acquire it
-// before the agreement.
+// Device memory of Switchyard's own, for intermediate results. It is acquired before the agreement.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +8,8 @@
 
 namespace swy::device {
 
-// Given back with the object: hold it until the work that uses it is done. Up to four idle blocks are kept per context
-// until MPI_Finalize, since cuMemAlloc and above all cuMemFree wait for the device, and so perhaps for a peer.
+// Returned to the pool with the object: keep it until the work that uses it is done. Up to four idle blocks per context
+// are kept until MPI_Finalize, since cuMemAlloc and above all cuMemFree wait for the device, and so perhaps for a peer.
 class Scratch {
   public:
     Scratch() = default;
@@ -25,24 +24,25 @@ class Scratch {
   private:
     void give_back() noexcept;
 
-    std::shared_ptr<Home> home_;
+    std::shared_ptr<ContextPool> pool_;
     void* data_ = nullptr;
     std::size_t capacity_ = 0;
     bool ordered_ = false;
     StreamHandle stream_ = nullptr;
 };
 
-// While one lives, what this thread acquires on the lane's context is had in the order of the lane's stream, and given
-// back in it: the block may go as soon as the work that uses it is queued there, and the host waits for nothing.
+// While an object of this class exists, the scratch memory that this thread acquires in the stream's context is
+// allocated and freed in the stream's order: a block may be released as soon as the work that uses it is queued there,
+// and the host waits for nothing.
 class ScratchInOrder {
   public:
-    explicit ScratchInOrder(const Lane& lane);
+    explicit ScratchInOrder(const Stream& stream);
     ~ScratchInOrder();
     ScratchInOrder(const ScratchInOrder&) = delete;
     ScratchInOrder& operator=(const ScratchInOrder&) = delete;
 
   private:
-    const Lane* const before_;
+    const Stream* const before_;
 };
 
 }  // namespace swy::device

@@ -4,14 +4,15 @@
 #include <cstdio>
 #include <mutex>
 
+#include "call/depth.hpp"
 #include "real.hpp"
-#include "route/depth.hpp"
 
 namespace swy::error {
 namespace {
 
-// MPI keeps error codes until MPI_Finalize, so they are taken once a class and their texts used in turn: a program that
-// reads an error's text before kCodesPerClass further errors of that class finds its own. MPI_Waitall may bring many.
+// MPI keeps error codes until MPI_Finalize, so each class gets kCodesPerClass codes at most, whose texts are reused in
+// rotation: a program that reads an error's text before kCodesPerClass further errors of that class finds its own.
+// MPI_Waitall may return many.
 constexpr std::size_t kCodesPerClass = 256;
 constexpr int kClasses = 64;
 
@@ -62,8 +63,8 @@ bool handler_returns(const Owner& owner) {
     return returns(handler);
 }
 
-// MPI_COMM_WORLD's exists from MPI_Init to MPI_Finalize (MPI 4.0 section 9.3). Any other object has one for as long as
-// it lives, and may come from a session, of which MPI_Initialized knows nothing.
+// MPI_COMM_WORLD's handler exists from MPI_Init to MPI_Finalize (MPI 4.0 section 9.3). Any other object has one for as
+// long as it lives, and may come from a session, of which MPI_Initialized knows nothing.
 bool has_handler(const Owner& owner) {
     if (owner.kind != Owner::Kind::kComm || (owner.comm != MPI_COMM_WORLD && owner.comm != MPI_COMM_SELF))
         return true;
@@ -74,7 +75,7 @@ bool has_handler(const Owner& owner) {
 }
 
 int through_handler(const Owner& owner, int code) {
-    const route::Outside guard;
+    const call::Outside guard;
     switch (owner.kind) {
         case Owner::Kind::kWin:
             return real::Win_call_errhandler(owner.win, code);

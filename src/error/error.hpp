@@ -1,22 +1,23 @@
-// MPI errors of Switchyard's own: class, text, and the way through the program's error handler. Anybody may raise one.
+// MPI errors of Switchyard's own: class, text, and the call of the program's error handler. Any part of the library may
+// raise one.
 #pragma once
 
 #include <mpi.h>
 
 #include <string>
 
-#include "route/call.hpp"
+#include "call/call.hpp"
 
 namespace swy::error {
 
 // Raises an error of `mpi_class` (MPI_ERR_OTHER, MPI_ERR_BUFFER, ...) with `text` through the error handler of the
-// call's owner (MPI_COMM_WORLD's where it has none), and returns the code that the door must return. `text` says what
-// happened, where, why, and what to do; it is what MPI_Error_string gives for the code (cut to MPI_MAX_ERROR_STRING
-// there; the whole goes to stderr once, when the handler is not MPI_ERRORS_RETURN).
+// call's owner (MPI_COMM_WORLD's where it has none), and returns the code that the wrapper must return. `text` says
+// what happened, where, why, and what to do; it is what MPI_Error_string gives for the code (cut to
+// MPI_MAX_ERROR_STRING there; the whole text goes to stderr once, when the handler is not MPI_ERRORS_RETURN).
 int raise(const Call& call, int mpi_class, const std::string& text);
 int raise(const Owner& owner, int mpi_class, const std::string& text);
 
-// The code alone, for a status beside that of the error that is raised.
+// Returns the code without raising the error, for a status beside that of the error that is raised.
 int code(int mpi_class, const std::string& text);
 
 }  // namespace swy::error

@@ -1,6 +1,7 @@
-// The compiled part of fmt, once for all. As headers alone (FMT_HEADER_ONLY) fmt takes every file that formats a line
-// three seconds longer to compile; and Debian has its compiled part as a shared library only, which no program should
-// have to load on our account. configure tries this file and takes the headers alone where another fmt refuses it.
+// The compiled part of fmt, once for the whole library. Used as headers alone (FMT_HEADER_ONLY), fmt makes every file
+// that formats a line take three seconds longer to compile; and Debian has its compiled part as a shared library only,
+// which no program should have to load because of this library. configure tries this file and uses the headers alone
+// where another version of fmt does not compile it.
 #include <fmt/format.h>
 
 #ifndef FMT_HEADER_ONLY

@@ -3,14 +3,14 @@
 #include <list>
 #include <vector>
 
-#include "comm/control.hpp"
+#include "comm/job_messages.hpp"
 #include "real.hpp"
 
 namespace swy::p2p {
 namespace {
 
-// Receives that are posted ahead, in turn: a burst of words finds a place without waiting in MPI's queue of unexpected
-// messages.
+// The number of receives that are always posted, used in turn: a burst of control messages finds a receive without
+// waiting in MPI's queue of unexpected messages.
 constexpr std::size_t kPosted = 8;
 
 struct Posted {
@@ -80,8 +80,7 @@ void send_control(int rank, const Control& control) {
     forget_what_has_left();
     leaving().push_back({control});
     Leaving& message = leaving().back();
-    // On MPI's own failure the peer is gone, and MPI's error handler for communication with it decides at the next call
-    // of the program's.
+    // If MPI fails the peer is gone, and MPI's error handler decides at the program's next communication with it.
     if (real::Isend(&message.control, sizeof(Control), MPI_BYTE, rank, comm::kControlTag, comm::control_communicator(),
                     &message.request) != MPI_SUCCESS)
         leaving().pop_back();

@@ -1,5 +1,5 @@
-// Control messages between the ranks of a job: on a duplicate of MPI_COMM_WORLD that no program sees, one after the
-// other in the order they were sent between two ranks. p2p alone uses it, under the engine's lock.
+// Control messages between the ranks of a job. They travel on a duplicate of MPI_COMM_WORLD that no program sees, and
+// arrive in the order in which they were sent between two ranks. Only p2p uses them, under the engine's lock.
 #pragma once
 
 #include <mpi.h>
@@ -8,48 +8,64 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "route/reason.hpp"
+#include "call/reason.hpp"
 
 namespace swy::p2p {
 
-enum class Word : std::uint8_t {
-    kClear,    // receiver to sender: clear to send `id`; how is in `carrier`, `reason`, `slot`, `bytes`, `lane`
-    kRelease,  // receiver to sender: the envelope that begins with `unique` was received into too small a buffer
-    kAnswer,   // sender to receiver, of a clear to send that proposed the parent's communicator: `flag` is yes or no
-    kFailed,   // either way: the transfer failed at the other end (`id` names the sender's, `slot` the receiver's)
-    kLane,     // about a lane: `flag` is a LaneWord (lane.hpp), its id in `lane`
-    kWhich,  // receiver to sender: a message of an envelope's length, with `tag`, came for `slot`, and was written over
-    kThis,   // sender to receiver, in answer: its envelope is `unique` when `flag` is set; else it was no envelope
+enum class MessageType : std::uint8_t {
+    kClear,     // receiver to sender: clear to send `id`, in the way that `how`, `reason`, `slot`, `bytes` and
+                // `pair_comm` give
+    kRelease,   // receiver to sender: a message of an envelope's length, with `key`, was received into too small a
+                // buffer
+    kAnswer,    // sender to receiver, of a clear to send that proposed the parent's communicator: `flag` is yes or no
+    kFailed,    // either way: the transfer failed at the other end (`id` names the sender's, `slot` the receiver's)
+    kPairComm,  // about a pair communicator: `flag` is a PairCommMessage (pair_comm.hpp), `pair_comm` its id
+    kWhich,  // receiver to sender: a message of an envelope's length, with `key`, came for `slot` and was overwritten:
+             // which one was it?
+    kThis,   // sender to receiver, in answer to kWhich: `unique` is the envelope when `flag` is set; else the message
+             // was no envelope
+    kPayload,  // sender to receiver: `unique` is the payload of the synchronous message whose envelope has this `id`
+    kAsk,      // sender to receiver: MPI has matched the envelope of the synchronous message `id`; was it matched by a
+               // receive or by a probe?
 };
 
-// How the payload travels, as the receiver has settled it.
-enum class How : std::uint8_t { kNothing, kStaged, kLane, kParent, kCopy };
+// What both ends know of a message without its content: the ranks of both in the communicator, and its tag. The handle
+// of the communicator at one end means nothing at the other.
+struct MatchKey {
+    std::int32_t source = 0, dest = 0, tag = 0;
+    bool operator==(const MatchKey&) const = default;
+};
 
-// Fixed in size, sent as bytes.
+// How the payload is transferred. The receiver decides this.
+enum class How : std::uint8_t { kNothing, kStaged, kPairComm, kParent, kCopy };
+
+// A control message: fixed in size, sent as bytes.
 struct Control {
-    Word word{};
+    MessageType word{};
     How how{};
     Reason reason{};  // why not over NCCL
     std::uint8_t flag = 0;
-    std::int32_t tag = 0;     // of kRelease and kWhich
+    bool chosen = false;      // of kClear: the receiver has chosen before; the sender ignores it
+    MatchKey key{};           // of kRelease and kWhich
     std::uint64_t id = 0;     // the sender's transfer
-    std::uint64_t slot = 0;   // the receiver's, and the tag of the chunks
-    std::uint64_t bytes = 0;  // how many the receiver takes; of kRelease: how many of `unique` count
-    std::uint64_t lane = 0;
-    std::uint64_t offered = 0;  // a lane offered with this clear to send: its id
-    std::uint64_t parts = 1;    // of kClear: in how many runs the receiver's data is,
-    std::uint64_t part = 0;     // and the bytes of each
+    std::uint64_t slot = 0;   // the receiver's transfer; it also gives the tag of the chunks
+    std::uint64_t bytes = 0;  // how many bytes the receiver takes
+    std::uint64_t pair_comm = 0;
+    std::uint64_t offered = 0;  // id of a pair communicator that this clear to send offers; 0: none
+    std::uint64_t parts = 1;    // of kClear: the number of runs of the receiver's data,
+    std::uint64_t part = 0;     // and the bytes of each run
     std::array<std::byte, 128> unique{};
 };
 
-// Sends at once; keeps the bytes until they have left. `rank` is in MPI_COMM_WORLD. "" or what MPI says.
+// Starts to send the message, and keeps its bytes until MPI is done with them. `rank` is in MPI_COMM_WORLD.
 void send_control(int rank, const Control& control);
 
-// Each word that has come, in turn, to whom it concerns. False when there was none.
+// Hands each control message that has arrived to `receiver`, in the order of arrival. Returns false when there was
+// none.
 using Receiver = void (*)(int rank, const Control& control);
 bool receive_controls(Receiver receiver);
 
-// The communicator for chunks of payloads: another duplicate, errors return.
+// The communicator for chunks of payloads: the same duplicate, on which errors return.
 MPI_Comm chunks();
 
 // Collective over MPI_COMM_WORLD.

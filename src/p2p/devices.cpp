@@ -6,10 +6,8 @@
 #include <cstring>
 #include <vector>
 
-namespace swy::p2p::lanes {
+namespace swy::p2p::pair_comms {
 namespace {
-
-namespace nccl = carrier::nccl;
 
 using List = std::array<std::uint64_t, kMostDevices>;  // 0: none
 static_assert(sizeof(List) == sizeof(nccl::UniqueId), "goes in its place");
@@ -67,4 +65,4 @@ bool same(std::span<const int> ordinals, Devices devices) {
                       [](int ordinal, const device::Location& where) { return ordinal == where.ordinal; });
 }
 
-}  // namespace swy::p2p::lanes
+}  // namespace swy::p2p::pair_comms

@@ -12,24 +12,25 @@
 #include <utility>
 #include <vector>
 
-#include "carrier/staged/pipeline.hpp"
+#include "datatype/kept_type.hpp"
 #include "datatype/quick.hpp"
 #include "error/error.hpp"
-#include "p2p/begin.hpp"
-#include "p2p/landing.hpp"
-#include "p2p/ledger.hpp"
-#include "p2p/payload.hpp"
+#include "p2p/bounce_buffer.hpp"
+#include "p2p/start.hpp"
+#include "pack/payload.hpp"
+#include "progress/engine.hpp"
+#include "progress/wait.hpp"
 #include "real.hpp"
-#include "request/engine.hpp"
+#include "report/op_record.hpp"
 #include "request/handle.hpp"
-#include "request/wait.hpp"
+#include "staging/pipeline.hpp"
 
 namespace swy::p2p::partitioned {
 namespace {
 
 class Message;
 
-// By the handles that the program has.
+// Messages by the handles that the program has.
 struct Known {
     std::mutex mutex;
     std::map<MPI_Request, std::weak_ptr<Message>> messages;
@@ -39,13 +40,13 @@ Known& known() {
     return *all;
 }
 
-// One side of a partitioned message, from its making to its freeing.
+// One side of a partitioned message, from its *_init call to MPI_Request_free.
 class Message {
   public:
-    Message(CallId call, const Arguments& arguments) : call_(call), arguments_(arguments) {
+    Message(CallId call, const Arguments& arguments)
+        : call_(call), arguments_(arguments), type_(arguments.partition.type) {
         Operand& partition = arguments_.partition;
-        if (datatype::predefined_size(partition.type) == 0 && real::Type_dup(partition.type, &own_type_) == MPI_SUCCESS)
-            partition.type = own_type_;  // the program may free its own
+        partition.type = type_.get();
         MPI_Aint lb = 0;
         real::Type_get_extent(partition.type, &lb, &extent_);
         bytes_ = static_cast<std::size_t>(partition.count) * datatype::size_of(partition.type);
@@ -54,21 +55,17 @@ class Message {
     ~Message() {
         int down = 0;
         real::Finalized(&down);
-        if (down)
-            return;
-        if (real_ != MPI_REQUEST_NULL)
+        if (real_ != MPI_REQUEST_NULL && !down)
             real::Request_free(&real_);
-        if (own_type_ != MPI_DATATYPE_NULL)
-            real::Type_free(&own_type_);
     }
     Message(const Message&) = delete;
     Message& operator=(const Message&) = delete;
 
     int make() {
         const std::size_t all = bytes_ * here_.size();
-        const Payload first = payload(0);
+        const pack::Payload first = payload(0);
         {
-            const request::Hold hold;
+            const progress::Hold hold;
             if (!copy_.acquire(first.where.context, all))
                 return error::raise(Owner(arguments_.comm), MPI_ERR_NO_MEM,
                                     fmt::format("{}: no host memory for {} bytes", name(call_), all));
@@ -82,8 +79,9 @@ class Message {
                                           &real_);
     }
 
-    // A send is MPI's only when all of it is ready: where MPI's progress runs between the start and the last partition,
-    // Open MPI 5.0.11 takes the message for sent (seen from the second start on, with host memory and without us).
+    // MPI starts a send only when all partitions are ready: where MPI's progress runs between the start and the last
+    // partition, Open MPI 5.0.11 takes the message for sent (seen from the second start on, with host memory and
+    // without Switchyard).
     int start() {
         std::fill(here_.begin(), here_.end(), false);
         over_ = false;
@@ -91,7 +89,7 @@ class Message {
         return sends() ? MPI_SUCCESS : real::Start(&real_);
     }
 
-    // Asks MPI whether all is sent or received.
+    // Asks MPI whether the message is sent or received.
     int ask(MPI_Status& status) {
         if (sends() && left_ != 0)
             return MPI_SUCCESS;
@@ -102,7 +100,7 @@ class Message {
     }
     bool over() const { return over_; }
 
-    // The program has written the partition.
+    // Handles MPI_Pready: the program has written the partition.
     int ready(int partition) {
         if (!valid(partition))
             return error::raise(
@@ -110,7 +108,7 @@ class Message {
                 fmt::format("MPI_Pready: the message has {} partitions, {} is none of them", partitions(), partition));
         if (const std::string failure = copy(partition); !failure.empty())
             return raise(failure);
-        const request::Hold hold;  // and so no progress of ours
+        const progress::Hold hold;  // under the lock the engine does not run
         if (here_[static_cast<std::size_t>(partition)])
             return MPI_SUCCESS;
         here_[static_cast<std::size_t>(partition)] = true;
@@ -134,13 +132,13 @@ class Message {
             return rc;
         const std::string failure = copy(partition);
         {
-            const request::Hold hold;
+            const progress::Hold hold;
             --copying_;
         }
         return failure.empty() ? rc : raise(failure);
     }
 
-    // Of a receive, under the engine's lock: is a partition being copied by the program's own question?
+    // For a receive, under the engine's lock: tells whether an MPI_Parrived of the program's is copying a partition.
     bool being_copied() const { return copying_ != 0; }
     bool is_here(std::size_t partition) const { return here_[partition]; }
 
@@ -150,26 +148,26 @@ class Message {
     std::size_t bytes() const { return bytes_ * here_.size(); }
     std::size_t partitions() const { return here_.size(); }
 
-    std::unique_ptr<Transfer> transfer(int partition) {
+    std::unique_ptr<staging::Transfer> transfer(int partition) {
         std::byte* packed = copy_.data() + static_cast<std::size_t>(partition) * bytes_;
-        const Payload data = payload(partition);
-        return sends() ? carrier::staged::pack(data, packed, copy_.page_locked())
-                       : carrier::staged::unpack(data, bytes_, packed, copy_.page_locked());
+        const pack::Payload data = payload(partition);
+        return sends() ? staging::pack(data, packed, copy_.page_locked())
+                       : staging::unpack(data, bytes_, packed, copy_.page_locked());
     }
 
   private:
     bool valid(int partition) const { return partition >= 0 && partition < arguments_.partitions; }
 
-    Payload payload(int partition) const {
+    pack::Payload payload(int partition) const {
         Operand operand = arguments_.partition;
         operand.address = static_cast<std::byte*>(operand.address) + partition * (operand.count * extent_);
         Call call{.id = sends() ? CallId::kIsend : CallId::kIrecv, .owner = Owner(comm()), .operands = {&operand, 1}};
         call.root = 0;
-        return payload_of(call, operand);
+        return pack::payload_of(call, operand);
     }
 
     bool claim(int partition) {
-        const request::Hold hold;
+        const progress::Hold hold;
         if (here_[static_cast<std::size_t>(partition)])
             return false;
         here_[static_cast<std::size_t>(partition)] = true;
@@ -181,11 +179,11 @@ class Message {
         const auto moving = transfer(partition);
         while (!moving->done()) {
             {
-                const request::Hold hold;
+                const progress::Hold hold;
                 moving->step();
             }
             if (!moving->done())
-                request::progress();
+                progress::progress();
         }
         return moving->failure();
     }
@@ -196,23 +194,23 @@ class Message {
 
     const CallId call_;
     Arguments arguments_;
-    MPI_Datatype own_type_ = MPI_DATATYPE_NULL;
+    datatype::KeptType type_;
     MPI_Aint extent_ = 0;
     std::size_t bytes_ = 0;  // of one partition
-    Landing copy_;
+    BounceBuffer copy_;
     MPI_Request real_ = MPI_REQUEST_NULL;
-    std::vector<bool> here_;  // partitions that the program has been told of, and that are where it wants them
+    std::vector<bool> here_;  // partitions that are ready (send), or copied to the program's buffer (receive)
     int copying_ = 0;
     std::atomic<bool> over_{true};
-    std::atomic<int> left_{0};  // partitions of a send that are not ready
+    std::atomic<int> left_{0};  // partitions of a send that are not ready yet
 };
 
-// From MPI_Start until all partitions have been sent, or received and copied.
-class Round final : public request::Operation {
+// The operation from MPI_Start until all partitions have been sent, or received and copied.
+class Round final : public progress::Operation {
   public:
     explicit Round(std::shared_ptr<Message> message)
         : Operation(message->call(), message->comm()), message_(std::move(message)) {
-        ledger_.route(Carrier::kStaged, Reason::kNotBuilt);
+        record_.route(Carrier::kStaged, Reason::kNotBuilt);
     }
 
     bool step() override {
@@ -235,8 +233,8 @@ class Round final : public request::Operation {
         }
         if (message_->being_copied())
             return false;
-        ledger_.close(call(), message_->bytes());
-        request::Outcome outcome;
+        record_.close(call(), message_->bytes());
+        progress::Outcome outcome;
         if (!message_->sends()) {
             outcome.source = status_.MPI_SOURCE;
             outcome.tag = status_.MPI_TAG;
@@ -248,7 +246,7 @@ class Round final : public request::Operation {
 
   private:
     bool look() {
-        if (!request::may_ask())
+        if (!progress::may_poll())
             return false;
         if (message_->ask(status_) != MPI_SUCCESS)
             fail(MPI_ERR_OTHER, fmt::format("{}: MPI could not carry the message", name(call())));
@@ -258,21 +256,21 @@ class Round final : public request::Operation {
     const std::shared_ptr<Message> message_;
     MPI_Status status_{};
     std::size_t next_ = 0;
-    std::unique_ptr<Transfer> moving_;
-    Ledger ledger_;
+    std::unique_ptr<staging::Transfer> moving_;
+    report::OpRecord record_;
 };
 
 int init(CallId call, const Arguments& arguments, MPI_Request* request) {
     auto message = std::make_shared<Message>(call, arguments);
     if (const int rc = message->make(); rc != MPI_SUCCESS)
         return rc;
-    const auto start = [message](int& code) -> std::shared_ptr<request::Operation> {
+    const auto start = [message](int& code) -> std::shared_ptr<progress::Operation> {
         code = message->start();
         if (code != MPI_SUCCESS)
             return nullptr;
         auto round = std::make_shared<Round>(message);
-        const request::Hold hold;
-        request::add(round);
+        const progress::Hold hold;
+        progress::add(round);
         return round;
     };
     const int rc = request::hand_out_persistent(call, arguments.comm, start, request);
@@ -284,7 +282,7 @@ int init(CallId call, const Arguments& arguments, MPI_Request* request) {
     return rc;
 }
 
-// A handle that was freed and is another request's now is not found: its message has gone with it.
+// Does not find a handle that was freed and is another request's now: its message has been destroyed with it.
 std::shared_ptr<Message> find(MPI_Request request) {
     Known& all = known();
     const std::scoped_lock lock(all.mutex);

@@ -1,12 +1,12 @@
-// Partitioned point-to-point (MPI 4.0 chapter 4) on device memory: staged, a partition at a time. Open MPI has it since
-// 5.0. The doors of mpi_compat/partitioned.cpp ask.
+// Partitioned point-to-point (MPI 4.0 chapter 4) on device memory: staged, one partition at a time. Open MPI has it
+// since 5.0. The wrappers of mpi_compat/partitioned.cpp call these functions.
 #pragma once
 
 #include <mpi.h>
 
 #if OMPI_MAJOR_VERSION >= 5
 
-#include "route/call.hpp"
+#include "call/call.hpp"
 
 namespace swy::p2p::partitioned {
 
@@ -21,11 +21,12 @@ struct Arguments {
 
 bool on_device(const Arguments& arguments);
 
-// A persistent request of ours; the messages are MPI's, from and to a copy in host memory. MPI's code.
+// Creates a persistent request of Switchyard's; MPI sends and receives from and to a copy in host memory. Returns MPI's
+// code.
 int send_init(const Arguments& arguments, MPI_Request* request);
 int receive_init(const Arguments& arguments, MPI_Request* request);
 
-// False where the request is not one of these: then it is for MPI. `code` is MPI's.
+// Returns false where the request is not one of these and is for MPI. `code` is MPI's.
 bool ready(MPI_Request request, int partition, int& code);
 bool arrived(MPI_Request request, int partition, int* flag, int& code);
 

@@ -1,21 +1,19 @@
 // Probes in a job with envelopes: the program sees the payload's size, and what it then receives is what it has seen.
 #include "p2p/probe.hpp"
 
-#include <chrono>
-#include <mutex>
-#include <thread>
-
-#include "p2p/begin.hpp"
-#include "p2p/kept.hpp"
-#include "p2p/plain.hpp"
+#include "comm/state.hpp"
+#include "fastpath/message.hpp"
+#include "p2p/point_to_point.hpp"
+#include "p2p/probed_messages.hpp"
+#include "p2p/start.hpp"
+#include "progress/engine.hpp"
+#include "progress/wait.hpp"
 #include "real.hpp"
-#include "request/engine.hpp"
-#include "request/wait.hpp"
 
 namespace swy::p2p {
 namespace {
 
-void tell(const Taken& taken, MPI_Status* status) {
+void tell(const ProbedMessage& taken, MPI_Status* status) {
     if (status == MPI_STATUS_IGNORE)
         return;
     status->MPI_SOURCE = taken.source;
@@ -32,48 +30,54 @@ void tell(const MPI_Status& seen, MPI_Status* status) {
     status->MPI_ERROR = error;
 }
 
-// One look, under the engine's lock: at what is kept, then at what MPI has.
-int look(MPI_Comm comm, const Matching& asked, bool& there) {
+// Tells whether a message with such a status may be an envelope. Communicators that span jobs carry none.
+bool may_be_envelope(const comm::State* state, const MPI_Status& status) {
+    return status._ucount == call::kEnvelopeBytes && (state == nullptr || !state->foreign);
+}
+
+// Looks once, under the engine's lock: at the probed messages, then at what MPI has.
+int look(MPI_Comm comm, const comm::State* state, const Matching& asked, bool& there) {
     there = true;
     for (;;) {
-        if (const Taken* taken = find_kept(comm, asked.source, asked.receive_tag)) {
+        if (const ProbedMessage* taken = find_probed(comm, asked.source, asked.receive_tag)) {
             tell(*taken, asked.status);
             return MPI_SUCCESS;
         }
         int found = 0;
         MPI_Status status;
         int rc = real::Iprobe(asked.source, asked.receive_tag, comm, &found, &status);
-        if (rc != MPI_SUCCESS || !found || status._ucount != kEnvelopeBytes) {
+        if (rc != MPI_SUCCESS || !found || !may_be_envelope(state, status)) {
             there = found != 0;
             if (rc == MPI_SUCCESS && there)
                 tell(status, asked.status);
             return rc;
         }
-        // Another thread may receive it first: then the next look finds something else, or nothing.
-        rc = keep_through(comm, status.MPI_SOURCE, status.MPI_TAG);
+        // If another thread receives it first, the next look finds something else, or nothing.
+        rc = probe_through(comm, status.MPI_SOURCE, status.MPI_TAG);
         if (rc != MPI_SUCCESS)
             return rc;
     }
 }
 
-// What MPI has matched, in `asked.message`: the program gets the handle as it is, or one for what was in it.
-int matched(const Matching& asked, const MPI_Status& status) {
-    if (status._ucount != kEnvelopeBytes) {
+// Handles what MPI has matched, in `asked.message`: the program gets the handle as it is, or a new one for the
+// contents.
+int matched(const comm::State* state, const Matching& asked, const MPI_Status& status) {
+    if (!may_be_envelope(state, status)) {
         tell(status, asked.status);
         return MPI_SUCCESS;
     }
-    Taken taken;
+    ProbedMessage taken;
     if (const int rc = open(*asked.message, status, taken); rc != MPI_SUCCESS)
         return rc;
     tell(taken, asked.status);
     return give(std::move(taken), asked.message);
 }
 
-int look_and_match(MPI_Comm comm, const Matching& asked, bool& there) {
+int look_and_match(MPI_Comm comm, const comm::State* state, const Matching& asked, bool& there) {
     there = true;
     if (asked.found)
-        return matched(asked, MPI_Status(*asked.status));
-    if (auto taken = take_kept(comm, asked.source, asked.receive_tag)) {
+        return matched(state, asked, MPI_Status(*asked.status));
+    if (auto taken = claim_probed(comm, asked.source, asked.receive_tag)) {
         tell(*taken, asked.status);
         return give(std::move(*taken), asked.message);
     }
@@ -81,37 +85,20 @@ int look_and_match(MPI_Comm comm, const Matching& asked, bool& there) {
     MPI_Status status;
     const int rc = real::Improbe(asked.source, asked.receive_tag, comm, &found, asked.message, &status);
     there = found != 0;
-    return rc != MPI_SUCCESS || !found ? rc : matched(asked, status);
-}
-
-// Of several threads one may have seen that nothing is kept, and be on its way to MPI with a receive for a message that
-// is kept the next moment: there it would wait for ever. So before a process with threads keeps anything for the first
-// time it has all receives look for what is kept from then on, which they do under the engine's lock, and gives those
-// that are on their way time to arrive.
-void have_receives_look() {
-    static constexpr auto kOnTheWay = std::chrono::milliseconds(20);
-    static std::once_flag once;
-    std::call_once(once, [] {
-        int threads = MPI_THREAD_SINGLE;
-        real::Query_thread(&threads);
-        if (threads < MPI_THREAD_MULTIPLE)
-            return;
-        kept.fetch_add(1);
-        std::this_thread::sleep_for(kOnTheWay);
-    });
+    return rc != MPI_SUCCESS || !found ? rc : matched(state, asked, status);
 }
 
 }  // namespace
 
 int probe(MPI_Comm comm, const Matching& asked, bool matched) {
-    if (!matched)
-        have_receives_look();
+    // Also makes sure that the probed messages of the communicator are dropped when it is freed.
+    const comm::State* state = comm::of(comm);
     for (;;) {
         bool there = false;
         int rc = MPI_SUCCESS;
         {
-            const request::Hold hold;
-            rc = matched ? look_and_match(comm, asked, there) : look(comm, asked, there);
+            const progress::Hold hold;
+            rc = matched ? look_and_match(comm, state, asked, there) : look(comm, state, asked, there);
         }
         if (asked.flag != nullptr)
             *asked.flag = there ? 1 : 0;
@@ -119,9 +106,9 @@ int probe(MPI_Comm comm, const Matching& asked, bool matched) {
             remember(*asked.message, comm);
         if (rc != MPI_SUCCESS || there)
             return rc;
-        // Also where a call asks once: MPI's own progress, which it runs under the lock, steps no operation, and a
-        // program that asks again and again may call nothing else.
-        request::progress();
+        // Runs also for a non-blocking probe: MPI's own progress, which it runs under the lock, steps no operation, and
+        // a program that probes again and again may call nothing else.
+        progress::progress();
         if (asked.flag != nullptr)
             return rc;
     }

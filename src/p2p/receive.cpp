@@ -6,23 +6,25 @@
 #include <cstring>
 #include <utility>
 
-#include "carrier/staged/pipeline.hpp"
+#include "call/counted.hpp"
 #include "comm/world.hpp"
 #include "datatype/prefix.hpp"
-#include "p2p/counted.hpp"
-#include "p2p/exchange.hpp"
-#include "p2p/lanes.hpp"
-#include "p2p/plain.hpp"
+#include "fastpath/message.hpp"
+#include "p2p/pair_comms.hpp"
 #include "p2p/send.hpp"
+#include "p2p/service.hpp"
+#include "progress/engine.hpp"
 #include "real.hpp"
-#include "request/engine.hpp"
+#include "request/message_layer.hpp"
+#include "request/real_end.hpp"
 #include "settings/settings.hpp"
+#include "staging/pipeline.hpp"
 
 namespace swy::p2p {
 namespace {
 
-// Null for a matched receive whose communicator is not known, and for one that the program has freed since (MPI
-// 4.0 section 7.4.3: what is pending completes all the same).
+// Returns null for a matched receive whose communicator is not known, and for a communicator that the program has freed
+// since (MPI 4.0 section 7.4.3: what is pending completes all the same).
 comm::State* state_of(MPI_Comm comm) {
     return comm != MPI_COMM_NULL && comm::lives(comm) ? comm::of(comm) : nullptr;
 }
@@ -33,18 +35,18 @@ std::string describe(const Receive& receive, int source, int tag, std::size_t by
 
 }  // namespace
 
-std::optional<Envelope> envelope_in(const datatype::Layout* layout, const void* address, std::size_t count) {
-    EnvelopeBytes bytes;
+std::optional<call::Envelope> envelope_in(const datatype::Layout* layout, const void* address, std::size_t count) {
+    call::EnvelopeBytes bytes;
     if (layout == nullptr)
         std::memcpy(bytes.data(), address, bytes.size());
     else if (datatype::first_bytes(*layout, address, count, bytes) != bytes.size())
         return std::nullopt;
-    return read(bytes, secret());
+    return call::read(bytes, secret());
 }
 
-std::optional<Envelope> take_envelope(const datatype::Layout* layout, void* address, std::size_t count) {
-    constexpr std::size_t kBeforeFields = kNamingBytes + sizeof(Secret);
-    const std::optional<Envelope> envelope = envelope_in(layout, address, count);
+std::optional<call::Envelope> take_envelope(const datatype::Layout* layout, void* address, std::size_t count) {
+    constexpr std::size_t kBeforeFields = call::kNamingBytes + sizeof(call::Secret);
+    const std::optional<call::Envelope> envelope = envelope_in(layout, address, count);
     if (envelope && layout == nullptr)
         std::memset(address, 0, kBeforeFields);
     else if (envelope)
@@ -52,13 +54,17 @@ std::optional<Envelope> take_envelope(const datatype::Layout* layout, void* addr
     return envelope;
 }
 
-void release_sender(comm::State& state, int source, int tag, std::span<const std::byte> begin) {
-    Control release{.word = Word::kRelease, .tag = tag, .bytes = std::min(begin.size(), kEnvelopeBytes)};
-    std::memcpy(release.unique.data(), begin.data(), release.bytes);
-    send_control(comm::world_rank(state, source), release);
+void release_sender(MPI_Comm comm, int source, int tag) {
+    comm::State* state = comm::of(comm);
+    const int sender = state != nullptr ? comm::world_rank(*state, source) : -1;
+    if (sender < 0)
+        return;
+    progress::poll_all();  // lets receives that have had earlier messages of that tag name them first
+    send_control(sender, {.word = MessageType::kRelease, .key = {source, state->rank, tag}});
 }
 
-// One that is done has left, and may be destroyed by a thread that does not hold the engine's lock.
+// A receive that is done has left the service already, and may be destroyed by a thread that does not hold the engine's
+// lock.
 Receive::~Receive() {
     if (!done())
         leave_receive(slot_);
@@ -67,33 +73,44 @@ Receive::~Receive() {
 }
 
 bool Receive::may_wait_in_buffer() {
-    if (payload_.device)
-        return false;
-    return payload_.bytes == 0 || occupation_.enter_to_wait(payload_.first_byte(), *this);
+    if (!payload_.device && payload_.bytes >= call::kEnvelopeBytes)
+        return sharing_.enter_to_wait(payload_.first_byte(), *this);
+    enter_buffer();
+    return false;
 }
 
-// Of a receive whose first message has come elsewhere.
+// For a receive whose first message has come elsewhere.
 void Receive::enter_buffer() {
-    if (!payload_.device && payload_.bytes != 0 && !occupation_.entered())
-        occupation_.enter(payload_.first_byte());
+    if (!payload_.device && payload_.bytes != 0 && !sharing_.entered())
+        sharing_.enter(payload_.first_byte());
 }
 
-// The buffer that MPI gets: the program's host memory as the program has described it, or bytes of ours.
-void* Receive::landing(MPI_Count& count, MPI_Datatype& type, const Into& into) {
+// Returns the buffer that MPI gets: the program's host memory as the program has described it, or a bounce buffer.
+// There is room for an envelope in either, whatever the message that it stands for is received into.
+void* Receive::bounce(MPI_Count& count, MPI_Datatype& type, const Into& into) {
     count = into.count;
     type = into.type;
     lands_ = !may_wait_in_buffer();
     if (!lands_)
         return payload_.address;
     count = 1;
-    return landing_.acquire_to_receive(payload_.where.context, payload_.bytes, type) == MPI_SUCCESS ? landing_.data()
-                                                                                                    : nullptr;
+    const std::size_t room = std::max(payload_.bytes, call::kEnvelopeBytes);
+    return bounce_.acquire_to_receive(payload_.where.context, room, type) == MPI_SUCCESS ? bounce_.data() : nullptr;
 }
 
 void Receive::comes_from_afar() {
     from_afar_ = true;
-    if (payload_.device && payload_.bytes >= limit)
+    if (payload_.device && payload_.bytes >= fastpath::limit)
         deadline_.emplace(settings::values().timeout);
+}
+
+// The program gets the error where it completes its request.
+int Receive::no_memory() {
+    fail(MPI_ERR_NO_MEM,
+         fmt::format("{}: no address space for {} bytes of host memory, which a message into as much device memory may "
+                     "need: allow the process more (ulimit -v), or have fewer large receives pending",
+                     name(call()), payload_.bytes));
+    return MPI_SUCCESS;
 }
 
 int Receive::post(const Into& into, int source, int tag) {
@@ -101,28 +118,26 @@ int Receive::post(const Into& into, int source, int tag) {
     source_ = source;
     MPI_Count count = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
-    void* buffer = landing(count, type, into);
+    void* buffer = bounce(count, type, into);
     if (lands_ && buffer == nullptr) {
-        fail(MPI_ERR_NO_MEM, fmt::format("{}: no host memory for {} bytes", name(call()), payload_.bytes));
-        return MPI_SUCCESS;
+        return no_memory();
     }
-    const Counted counted(count, type);
+    const call::Counted counted(count, type);
     return real::Irecv(buffer, counted.count(), counted.type(), source, tag, comm(), &request_);
 }
 
 int Receive::post(const Into& into, MPI_Message& message) {
     MPI_Count count = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
-    void* buffer = landing(count, type, into);
+    void* buffer = bounce(count, type, into);
     if (lands_ && buffer == nullptr) {
-        fail(MPI_ERR_NO_MEM, fmt::format("{}: no host memory for {} bytes", name(call()), payload_.bytes));
-        return MPI_SUCCESS;
+        return no_memory();
     }
-    const Counted counted(count, type);
+    const call::Counted counted(count, type);
     return real::Imrecv(buffer, counted.count(), counted.type(), &message, &request_);
 }
 
-int Receive::post(const Into& into, Taken taken) {
+int Receive::post(const Into& into, ProbedMessage taken) {
     source_ = taken.source;
     tag_ = taken.tag;
     if (taken.message != MPI_MESSAGE_NULL)
@@ -142,7 +157,7 @@ int Receive::post(const Into& into, Taken taken) {
     return MPI_SUCCESS;
 }
 
-void Receive::adopt(const Envelope& envelope, const MPI_Status& status) {
+void Receive::adopt(const call::Envelope& envelope, const MPI_Status& status) {
     source_ = status.MPI_SOURCE;
     tag_ = status.MPI_TAG;
     matched(envelope);
@@ -160,7 +175,7 @@ bool Receive::step() {
         transfer_->give_up("SWITCHYARD_TIMEOUT has passed: both ranks were ready, the transfer did not finish");
     }
     if (copying_)
-        if (Receive* other = occupation_.who_reads())
+        if (Receive* other = sharing_.who_reads())
             other->ask();
     const bool moved = !transfer_->done() && transfer_->step();
     if (transfer_->done())
@@ -169,43 +184,47 @@ bool Receive::step() {
 }
 
 void Receive::cancel() {
-    // What MPI has matched it does not cancel; what it does cancel, look() finds.
+    // MPI does not cancel what it has matched; look() finds what it does cancel.
     if (request_ != MPI_REQUEST_NULL)
         real::Cancel(&request_);
 }
 
 bool Receive::look() {
-    return request::may_ask() && ask();
+    return progress::may_poll() && ask();
 }
 
-// Has MPI received? Asked in the one way that raises no error inside MPI's progress: what is wrong is found out here
-// and raised where the program completes its request.
-bool Receive::ask() {
-    int there = 0;
-    MPI_Status status;
-    status.MPI_ERROR = MPI_SUCCESS;
-    const int rc = real::Request_get_status(request_, &there, &status);
-    if (rc == MPI_SUCCESS && !there)
-        return overdue();
+// Tells whether MPI has received. The only error that matters is that of a message which is too long. The length says
+// so, and MPI need not be asked for the code, which calls an error handler; over UCX it may be any communicator's,
+// since Open MPI forgets that of an MPI_Imrecv. Only over libfabric the length may then be that of another message.
+bool Receive::ended(MPI_Status& status, int& code) {
+    if (request::message_layer() == "cm")
+        return request::has_ended(request_, Owner(comm()), status, code);
+    int flag = 0;
+    code = real::Request_get_status(request_, &flag, &status);
+    if (code == MPI_SUCCESS && flag == 0)
+        return false;
     real::Request_free(&request_);
-    lost_ = occupation_.content_is_lost();
-    occupation_.has_read();
-    if (rc != MPI_SUCCESS) {
-        int mpi_class = MPI_ERR_OTHER;
-        real::Error_class(rc, &mpi_class);
-        fail(mpi_class, fmt::format("{}: MPI could not receive the message", name(call())));
-        return true;
-    }
-    arrived(status);
     return true;
 }
 
-// MPI may have matched it, and is then not done with the memory.
+// Goes on when MPI has received. An error is found here and raised where the program completes its request.
+bool Receive::ask() {
+    MPI_Status status;
+    int code = MPI_SUCCESS;
+    if (!ended(status, code))
+        return overdue();
+    lost_ = sharing_.content_is_lost();
+    sharing_.has_read();
+    arrived(status, code);
+    return true;
+}
+
+// Gives up a receive whose time has passed. MPI may have matched it, and may still be writing to the memory.
 bool Receive::overdue() {
     if (!deadline_ || !deadline_->passed())
         return false;
     real::Cancel(&request_);
-    Landing::leave(std::move(landing_), std::exchange(request_, MPI_REQUEST_NULL));
+    BounceBuffer::leave(std::move(bounce_), std::exchange(request_, MPI_REQUEST_NULL));
     const std::string from = source_ == MPI_ANY_SOURCE ? "any rank" : fmt::format("rank {}", source_);
     fail(MPI_ERR_OTHER,
          fmt::format("{} of up to {} bytes from {}: SWITCHYARD_TIMEOUT has passed and no message has come "
@@ -215,11 +234,28 @@ bool Receive::overdue() {
     return true;
 }
 
-void Receive::arrived(const MPI_Status& status) {
+void Receive::refused_by_mpi(int code) {
+    int mpi_class = MPI_ERR_OTHER;
+    real::Error_class(code, &mpi_class);
+    const std::string what = mpi_class == MPI_ERR_TRUNCATE
+                                 ? fmt::format(
+                                       "the message is longer than the receive buffer of {} bytes: receive with "
+                                       "a larger count",
+                                       payload_.bytes)
+                                 : "MPI could not receive the message";
+    progress::Outcome outcome;
+    outcome.source = source_;
+    outcome.tag = tag_;
+    outcome.mpi_class = mpi_class;
+    outcome.text = fmt::format("{}: {}", name(call()), what);
+    finish(std::move(outcome));
+}
+
+void Receive::arrived(const MPI_Status& status, int code) {
     int cancelled = 0;
     real::Test_cancelled(&status, &cancelled);
     if (cancelled) {
-        request::Outcome outcome;
+        progress::Outcome outcome;
         outcome.cancelled = true;
         finish(std::move(outcome));
         return;
@@ -227,61 +263,48 @@ void Receive::arrived(const MPI_Status& status) {
     source_ = status.MPI_SOURCE;
     tag_ = status.MPI_TAG;
     const std::size_t bytes = status._ucount;
-    void* buffer = lands_ ? landing_.data() : payload_.address;
-    if (bytes == kEnvelopeBytes && envelopes && lost_) {
+    void* buffer = lands_ ? bounce_.data() : payload_.address;
+    if (code != MPI_SUCCESS && bytes <= payload_.bytes) {
+        refused_by_mpi(code);
+        return;
+    }
+    if (bytes == call::kEnvelopeBytes && fastpath::envelopes && lost_) {
         if (ask_sender())
             return;
-    } else if (bytes == kEnvelopeBytes && envelopes) {
-        // Landed bytes are packed already.
+    } else if (bytes == call::kEnvelopeBytes && fastpath::envelopes) {
+        // The bytes in a bounce buffer are packed already.
         const datatype::Layout* layout = lands_ || payload_.contiguous ? nullptr : payload_.layout.get();
         void* first = lands_ ? buffer : payload_.contiguous ? payload_.data : buffer;
-        if (payload_.bytes < bytes) {
-            if (comm::State* state = state_of(comm())) {
-                std::vector<std::byte> begin(payload_.bytes);
-                if (layout != nullptr)
-                    datatype::first_bytes(*layout, first, payload_.count, begin);
-                else
-                    std::copy_n(static_cast<const std::byte*>(first), begin.size(), begin.begin());
-                release_sender(*state, source_, tag_, begin);
-            }
-        } else if (const auto envelope = take_envelope(layout, first, payload_.count)) {
-            landing_.touched(bytes);
+        if (const auto envelope = take_envelope(layout, first, payload_.count)) {
+            bounce_.touched(bytes);
             matched(*envelope);
             return;
         }
     }
     if (bytes > payload_.bytes)
         truncated(bytes);
-    else if (status.MPI_ERROR != MPI_SUCCESS) {
-        int mpi_class = MPI_ERR_OTHER;
-        real::Error_class(status.MPI_ERROR, &mpi_class);
-        fail(mpi_class, fmt::format("{}: MPI could not receive the message", describe(*this, source_, tag_, bytes)));
-    } else
+    else
         ordinary(bytes);
 }
 
-// Which message it was. False where it cannot have been an envelope.
+// Asks the sender which message it was. Returns false where it cannot have been an envelope.
 bool Receive::ask_sender() {
     comm::State* state = state_of(comm());
     const int sender = state != nullptr ? comm::world_rank(*state, source_) : -1;
     if (sender < 0)
         return false;
-    if (payload_.bytes < kEnvelopeBytes) {
-        release_sender(*state, source_, tag_, {});
-        return false;
-    }
     slot_ = enter(this);
-    send_control(sender, {.word = Word::kWhich, .tag = tag_, .slot = slot_});
+    send_control(sender, {.word = MessageType::kWhich, .key = {source_, state->rank, tag_}, .slot = slot_});
     return true;
 }
 
-void Receive::was(const std::optional<Envelope>& envelope) {
+void Receive::was(const std::optional<call::Envelope>& envelope) {
     if (done() || envelope_)
         return;
     if (envelope)
         matched(*envelope);
     else
-        ordinary(kEnvelopeBytes);
+        ordinary(call::kEnvelopeBytes);
 }
 
 void Receive::ordinary(std::size_t bytes) {
@@ -290,20 +313,20 @@ void Receive::ordinary(std::size_t bytes) {
         end({});
         return;
     }
-    landing_.touched(bytes);
+    bounce_.touched(bytes);
     if (payload_.device)
-        ledger_.route(Carrier::kStaged, bytes < limit ? Reason::kSmall
-                                        : from_afar_  ? Reason::kForeign
-                                                      : Reason::kMixed);
-    begin_copy(landing_.data(), landing_.page_locked());
+        record_.route(Carrier::kStaged, bytes < fastpath::limit ? Reason::kSmall
+                                        : from_afar_            ? Reason::kSpansJobs
+                                                                : Reason::kMixed);
+    begin_copy(bounce_.data(), bounce_.page_locked());
 }
 
-void Receive::matched(const Envelope& envelope) {
+void Receive::matched(const call::Envelope& envelope) {
     envelope_ = envelope;
     bytes_ = envelope.bytes;
-    clear_ = {.word = Word::kClear, .id = envelope.id, .bytes = envelope.bytes};
+    clear_ = {.word = MessageType::kClear, .id = envelope.id, .bytes = envelope.bytes};
     if (!payload_.device)
-        Occupation::beware();
+        SharedReceiveBuffer::beware();
     if (envelope.bytes > payload_.bytes) {
         clear_.slot = slot_;
         clear_.how = How::kNothing;
@@ -319,14 +342,25 @@ void Receive::matched(const Envelope& envelope) {
 
 void Receive::choose() {
     const int from = static_cast<int>(envelope_->sender);
-    choosing_ = !lanes::choose(*envelope_, payload_, state_of(comm()), clear_);
+    if (envelope_->synchronous) {
+        const auto payload = take_payload(*envelope_);
+        choosing_ = !payload;
+        if (choosing_)
+            return;  // the next step tries again
+        send_control(from, clear_);
+        taken_.emplace().payload.assign(payload->begin(), payload->end());
+        enter_buffer();
+        begin_copy(taken_->payload.data(), false);
+        return;
+    }
+    choosing_ = !pair_comms::choose(*envelope_, payload_, state_of(comm()), clear_);
     if (choosing_)
-        return;  // asked again in the next step
+        return;  // the next step tries again
     if (clear_.how == How::kCopy) {
         Send* send = find_send(envelope_->id);
         if (send != nullptr && send->payload().all_on_devices()) {
-            ledger_.route(Carrier::kPeer, Reason::kNone);
-            begin(carrier::staged::copy(payload_, send->payload(), bytes_), {});
+            record_.route(Carrier::kPeer, Reason::kNone);
+            begin(staging::copy(payload_, send->payload(), bytes_), {});
             return;
         }
         clear_.how = How::kStaged;
@@ -337,12 +371,12 @@ void Receive::choose() {
     switch (clear_.how) {
         case How::kParent:
             return;  // until the sender has answered
-        case How::kLane:
-            ledger_.route(Carrier::kNccl, Reason::kNone);
-            begin(lanes::receive(clear_, from, payload_, why), why);
+        case How::kPairComm:
+            record_.route(Carrier::kNccl, Reason::kNone);
+            begin(pair_comms::receive(clear_, from, payload_, why), why);
             return;
         default:
-            ledger_.route(Carrier::kStaged, clear_.reason);
+            record_.route(Carrier::kStaged, clear_.reason);
             begin_chunks();
     }
 }
@@ -350,22 +384,22 @@ void Receive::choose() {
 void Receive::begin_chunks() {
     enter_buffer();
     aside_ = stays_aside();
-    Payload aside;
+    pack::Payload aside;
     aside.contiguous = true;
-    aside.data = landing_.data();
-    begin(carrier::staged::receive_chunks(aside_ ? aside : payload_, bytes_,
-                                          {chunks(), static_cast<int>(envelope_->sender), chunk_tag(slot_)}),
+    aside.data = bounce_.data();
+    begin(staging::receive_chunks(aside_ ? aside : payload_, bytes_,
+                                  {chunks(), static_cast<int>(envelope_->sender), chunk_tag(slot_)}),
           {});
 }
 
-// May MPI not write into the buffer at any time, for another receive waits there?
+// Tells whether MPI must not write into the buffer at any time, because another receive waits there.
 bool Receive::stays_aside() {
-    return occupation_.who_reads() != nullptr && (landing_.data() != nullptr || landing_.acquire(nullptr, bytes_));
+    return sharing_.who_reads() != nullptr && (bounce_.data() != nullptr || bounce_.acquire(nullptr, bytes_));
 }
 
 void Receive::begin_copy(const std::byte* packed, bool page_locked) {
     copying_ = true;
-    begin(carrier::staged::unpack(payload_, bytes_, packed, page_locked), {});
+    begin(staging::unpack(payload_, bytes_, packed, page_locked), {});
 }
 
 void Receive::transferred() {
@@ -374,8 +408,8 @@ void Receive::transferred() {
         return;
     }
     aside_ = false;
-    landing_.touched(bytes_);
-    begin_copy(landing_.data(), landing_.page_locked());
+    bounce_.touched(bytes_);
+    begin_copy(bounce_.data(), bounce_.page_locked());
 }
 
 void Receive::answer(bool yes) {
@@ -386,11 +420,11 @@ void Receive::answer(bool yes) {
         return;
     }
     std::string why;
-    ledger_.route(Carrier::kNccl, Reason::kNone);
-    begin(lanes::receive(clear_, static_cast<int>(envelope_->sender), payload_, why), why);
+    record_.route(Carrier::kNccl, Reason::kNone);
+    begin(pair_comms::receive(clear_, static_cast<int>(envelope_->sender), payload_, why), why);
 }
 
-void Receive::begin(std::unique_ptr<Transfer> transfer, const std::string& why) {
+void Receive::begin(std::unique_ptr<staging::Transfer> transfer, const std::string& why) {
     transfer_ = std::move(transfer);
     deadline_.emplace(settings::values().timeout);
     if (transfer_ == nullptr)
@@ -399,7 +433,7 @@ void Receive::begin(std::unique_ptr<Transfer> transfer, const std::string& why) 
 
 void Receive::truncated(std::size_t bytes) {
     leave_receive(slot_);
-    request::Outcome outcome;
+    progress::Outcome outcome;
     outcome.source = source_;
     outcome.tag = tag_;
     outcome.bytes = bytes;
@@ -415,8 +449,8 @@ void Receive::end(const std::string& failure) {
         if (Send* send = find_send(envelope_->id))
             send->copied(failure);
     if (failure.empty()) {
-        ledger_.close(call(), bytes_);
-        request::Outcome outcome;
+        record_.close(call(), bytes_);
+        progress::Outcome outcome;
         outcome.source = source_;
         outcome.tag = tag_;
         outcome.bytes = bytes_;
@@ -434,7 +468,7 @@ void Receive::failed(const std::string& why) {
         transfer_->give_up(text);
     else if (!done()) {
         if (clear_.how == How::kParent && !choosing_)
-            lanes::withdraw(clear_);
+            pair_comms::withdraw(clear_);
         choosing_ = false;
         leave_receive(slot_);
         fail(MPI_ERR_OTHER, fmt::format("{}: {}", describe(*this, source_, tag_, bytes_), text));

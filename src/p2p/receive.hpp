@@ -1,5 +1,5 @@
-// Receives that need this process until their payload has come: into device memory, large ones into host memory, and
-// those of messages that a probe has taken from MPI. Made by take.cpp.
+// Receive operations, which need this process until their payload has come: receives into device memory, large ones
+// into host memory, and those of messages that a probe has taken from MPI. start.cpp creates them.
 #pragma once
 
 #include <mpi.h>
@@ -8,70 +8,73 @@
 #include <optional>
 #include <vector>
 
+#include "call/envelope.hpp"
 #include "comm/state.hpp"
+#include "p2p/bounce_buffer.hpp"
 #include "p2p/control.hpp"
-#include "p2p/envelope.hpp"
-#include "p2p/landing.hpp"
-#include "p2p/ledger.hpp"
-#include "p2p/occupation.hpp"
-#include "p2p/payload.hpp"
-#include "p2p/transfer.hpp"
-#include "request/operation.hpp"
-#include "request/wait.hpp"
+#include "p2p/shared_receive_buffer.hpp"
+#include "pack/payload.hpp"
+#include "progress/operation.hpp"
+#include "progress/wait.hpp"
+#include "report/op_record.hpp"
+#include "staging/transfer.hpp"
 
 namespace swy::p2p {
 
-// A message that has been taken from MPI before a receive for it was there.
-struct Taken {
+// A message that a probe has taken from MPI before the program posted a receive for it.
+struct ProbedMessage {
     int source = MPI_ANY_SOURCE;
     int tag = MPI_ANY_TAG;
     std::size_t bytes = 0;                   // of the payload
-    std::optional<Envelope> envelope;        // one of these three
+    std::optional<call::Envelope> envelope;  // set when it is an envelope; else one of the next two
     std::vector<std::byte> payload;          // an ordinary message as long as an envelope
-    MPI_Message message = MPI_MESSAGE_NULL;  // any other one, still with MPI
+    MPI_Message message = MPI_MESSAGE_NULL;  // any other message, matched but not received
 };
 
-// Where MPI receives, as the program has described it: looked at only while the receive is posted.
+// The receive buffer as the program has described it. Used only when the receive is posted.
 struct Into {
     MPI_Count count = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
 };
 
-class Receive final : public request::Operation {
+class Receive final : public progress::Operation {
   public:
-    Receive(CallId call, MPI_Comm comm, Payload payload) : Operation(call, comm), payload_(std::move(payload)) {}
+    Receive(CallId call, MPI_Comm comm, pack::Payload payload) : Operation(call, comm), payload_(std::move(payload)) {}
     ~Receive() override;
 
-    // Of a communicator with another job: a large one into device memory is given up SWITCHYARD_TIMEOUT from now on,
-    // for its sender cannot say that it is ready.
+    // For a communicator that spans jobs: gives up a large receive into device memory after SWITCHYARD_TIMEOUT from
+    // now, because its sender cannot say that it is ready.
     void comes_from_afar();
 
-    // One of these begins it, under the engine's lock. MPI's code; an error has been raised by MPI.
+    // Each of these starts the operation, under the engine's lock. They return MPI's code; MPI has raised an error
+    // already.
     int post(const Into& into, int source, int tag);
     int post(const Into& into, MPI_Message& message);
-    int post(const Into& into, Taken taken);
-    // The program's receive has completed in MPI with these bytes in its buffer.
-    void adopt(const Envelope& envelope, const MPI_Status& status);
+    int post(const Into& into, ProbedMessage taken);
+    // Takes over after the program's own receive has completed in MPI with this envelope in its buffer.
+    void adopt(const call::Envelope& envelope, const MPI_Status& status);
 
     bool step() override;
     bool only_asks() const override { return request_ != MPI_REQUEST_NULL; }
     void cancel() override;
 
-    // From the sender.
+    // These handle control messages from the sender.
     void answer(bool yes);
-    void was(const std::optional<Envelope>& envelope);
+    void was(const std::optional<call::Envelope>& envelope);
     void failed(const std::string& why);
 
   private:
     bool look();
     bool ask();
+    bool ended(MPI_Status& status, int& code);
     bool overdue();
-    void arrived(const MPI_Status& status);
+    void arrived(const MPI_Status& status, int code);
+    void refused_by_mpi(int code);
     bool ask_sender();
-    void matched(const Envelope& envelope);
+    void matched(const call::Envelope& envelope);
     void ordinary(std::size_t bytes);
     void choose();
-    void begin(std::unique_ptr<Transfer> transfer, const std::string& why);
+    void begin(std::unique_ptr<staging::Transfer> transfer, const std::string& why);
     void begin_copy(const std::byte* packed, bool page_locked);
     void begin_chunks();
     bool stays_aside();
@@ -80,36 +83,40 @@ class Receive final : public request::Operation {
     void end(const std::string& failure);
     bool may_wait_in_buffer();
     void enter_buffer();
-    void* landing(MPI_Count& count, MPI_Datatype& type, const Into& into);
+    int no_memory();
+    void* bounce(MPI_Count& count, MPI_Datatype& type, const Into& into);
 
-    const Payload payload_;
-    Landing landing_;     // where MPI receives when that is not the program's buffer:
-    bool lands_ = false;  // device memory, or memory that another receive has
-    Occupation occupation_;
-    bool lost_ = false;  // the first message is there, and others may have been written over it
+    const pack::Payload payload_;
+    BounceBuffer bounce_;  // where MPI receives when the program's buffer is not used (`lands_`):
+    bool lands_ = false;   // device memory, memory shorter than an envelope, or memory in which another receive waits
+    SharedReceiveBuffer sharing_;
+    bool lost_ = false;  // the first message has arrived, and others may have overwritten it
     bool from_afar_ = false;
     MPI_Request request_ = MPI_REQUEST_NULL;
     int source_ = MPI_ANY_SOURCE, tag_ = MPI_ANY_TAG;
-    std::optional<Taken> taken_;
+    std::optional<ProbedMessage> taken_;
 
-    std::optional<Envelope> envelope_;
+    std::optional<call::Envelope> envelope_;
     std::size_t bytes_ = 0;  // of the message
     std::uint64_t slot_ = 0;
     Control clear_{};
     bool choosing_ = false;
-    std::unique_ptr<Transfer> transfer_;
-    bool aside_ = false;    // it goes to `landing_`, and is copied when it is over
-    bool copying_ = false;  // it is a copy within the process
-    std::optional<request::Deadline> deadline_;
-    Ledger ledger_;
+    std::unique_ptr<staging::Transfer> transfer_;
+    bool aside_ = false;    // chunks go to `bounce_`, and are copied once all have come
+    bool copying_ = false;  // the transfer is a copy within this process
+    std::optional<progress::Deadline> deadline_;
+    report::OpRecord record_;
 };
 
-// The envelope at the beginning of a receive buffer in host memory, in the packed order, if there is one; and out of
-// it, for a shorter message that comes into the same memory would be taken for it.
-std::optional<Envelope> envelope_in(const datatype::Layout* layout, const void* address, std::size_t count);
-std::optional<Envelope> take_envelope(const datatype::Layout* layout, void* address, std::size_t count);
+// envelope_in() returns the envelope at the beginning of a receive buffer in host memory, in the packed order, if there
+// is one. take_envelope() also clears it there, since a shorter message that comes into the same memory later would be
+// taken for it.
+std::optional<call::Envelope> envelope_in(const datatype::Layout* layout, const void* address, std::size_t count);
+std::optional<call::Envelope> take_envelope(const datatype::Layout* layout, void* address, std::size_t count);
 
-// A receive of less than an envelope's message has met one. `source` is the sender's rank in `comm`.
-void release_sender(comm::State& state, int source, int tag, std::span<const std::byte> begin);
+// Called when a receive that is too small for an envelope has met a message of an envelope's length: releases the
+// sender, if the message was an envelope. `source` is the sender's rank in `comm`. Called under the engine's lock, not
+// in a step of an operation.
+void release_sender(MPI_Comm comm, int source, int tag);
 
 }  // namespace swy::p2p

@@ -6,13 +6,14 @@
 #include <cstring>
 #include <utility>
 
-#include "carrier/staged/pipeline.hpp"
-#include "p2p/counted.hpp"
-#include "p2p/exchange.hpp"
-#include "p2p/lanes.hpp"
+#include "call/counted.hpp"
+#include "p2p/pair_comms.hpp"
+#include "p2p/service.hpp"
+#include "progress/engine.hpp"
 #include "real.hpp"
-#include "request/engine.hpp"
+#include "request/real_end.hpp"
 #include "settings/settings.hpp"
+#include "staging/pipeline.hpp"
 
 namespace swy::p2p {
 namespace {
@@ -38,33 +39,57 @@ int real_isend(Mode mode, const void* data, int count, MPI_Datatype type, int de
     return real::Isend(data, count, type, dest, tag, comm, request);
 }
 
-Send::Send(CallId call, MPI_Comm comm, Payload payload, int dest, int tag)
+Send::Send(CallId call, MPI_Comm comm, pack::Payload payload, int dest, int tag)
     : Operation(call, comm), payload_(std::move(payload)), dest_(dest), tag_(tag) {}
 
-// One that is done has left, and may be destroyed by a thread that does not hold the engine's lock.
+// A send that is done has left the service already, and may be destroyed by a thread that does not hold the engine's
+// lock.
 Send::~Send() {
     if (!done())
         leave_send(id_);
+    if (request_ != MPI_REQUEST_NULL)
+        real::Request_free(&request_);
 }
 
-int Send::post(Mode mode, comm::State& state, int to) {
+call::Envelope Send::enter_for(const comm::State& state, int to) {
     to_ = to;
+    source_ = state.rank;
     id_ = enter(this);
-    Envelope envelope;
+    call::Envelope envelope;
     envelope.id = id_;
     envelope.bytes = payload_.bytes;
     envelope.sender = static_cast<std::uint32_t>(own_rank());
+    return envelope;
+}
+
+int Send::post_with(const call::EnvelopeBytes& data, const comm::State& state, int to) {
+    call::Envelope envelope = enter_for(state, to);
+    envelope.synchronous = synchronous_ = true;
+    Control payload{.word = MessageType::kPayload, .id = id_, .bytes = data.size()};
+    std::copy(data.begin(), data.end(), payload.unique.begin());
+    send_control(to, payload);
+    return post(Mode::kSynchronous, envelope);
+}
+
+int Send::post(Mode mode, comm::State& state, int to) {
+    call::Envelope envelope = enter_for(state, to);
     envelope.contiguous = payload_.contiguous;
     envelope.several = !payload_.runs.empty();
-    lanes::describe(payload_, to, &state, envelope);
-    envelope_ = write(envelope, secret());
-    // The send's own progress: the receiver answers when the envelope has been matched, so a synchronous send needs no
-    // more than that, and the standard mode will do for its envelope.
-    const Mode as = mode == Mode::kReady ? Mode::kReady : Mode::kStandard;
+    pair_comms::describe(payload_, to, &state, envelope);
+    return post(mode, envelope);
+}
+
+int Send::post(Mode mode, const call::Envelope& envelope) {
+    envelope_ = call::write(envelope, secret());
+    // The receiver answers when the envelope has been matched, so a synchronous send needs no more than that, and its
+    // envelope is sent in standard mode.
+    const Mode as = mode == Mode::kReady || synchronous_ ? mode : Mode::kStandard;
     MPI_Request request = MPI_REQUEST_NULL;
-    const int rc = real_isend(as, envelope_.data(), kEnvelopeBytes, MPI_BYTE, dest_, tag_, comm(), &request);
-    // The bytes stay until the receiver has answered, and so has had them.
-    if (rc == MPI_SUCCESS)
+    const int rc = real_isend(as, envelope_.data(), call::kEnvelopeBytes, MPI_BYTE, dest_, tag_, comm(), &request);
+    // `envelope_` lives until the receiver has answered, and so has received it.
+    if (rc == MPI_SUCCESS && synchronous_)
+        request_ = request;
+    else if (rc == MPI_SUCCESS)
         real::Request_free(&request);
     return rc;
 }
@@ -77,14 +102,20 @@ void Send::clear(int from, const Control& control) {
         tell_failed(from, 0, control.slot, kTakenForAnother);
         return;
     }
-    lanes::take_offer(control, from, payload_);
+    pair_comms::take_offer(control, from, payload_);
     if (control.how == How::kNothing) {
         release();
         return;
     }
+    if (!refused_.empty()) {
+        cleared_ = control;
+        end(refused_);
+        return;
+    }
     if (control.how == How::kParent) {
-        Control answer{.word = Word::kAnswer, .how = control.how, .slot = control.slot, .lane = control.lane};
-        answer.flag = lanes::reserve(control, from) ? 1 : 0;
+        Control answer{
+            .word = MessageType::kAnswer, .how = control.how, .slot = control.slot, .pair_comm = control.pair_comm};
+        answer.flag = pair_comms::reserve(control, from) ? 1 : 0;
         send_control(from, answer);
         if (answer.flag == 0)
             return;  // the receiver chooses again
@@ -92,16 +123,28 @@ void Send::clear(int from, const Control& control) {
     cleared_ = control;
     std::string why;
     if (control.how == How::kStaged)
-        transfer_ = carrier::staged::send_chunks(payload_, control.bytes, {chunks(), from, chunk_tag(control.slot)});
+        transfer_ = staging::send_chunks(payload_, control.bytes, {chunks(), from, chunk_tag(control.slot)});
     else
-        transfer_ = lanes::send(control, from, payload_, why);
-    ledger_.route(control.how == How::kStaged ? Carrier::kStaged : Carrier::kNccl, control.reason);
+        transfer_ = pair_comms::send(control, from, payload_, why);
+    record_.route(control.how == How::kStaged ? Carrier::kStaged : Carrier::kNccl, control.reason);
     deadline_.emplace(settings::values().timeout);
     if (transfer_ == nullptr)
         end(why);
 }
 
+// Asks the receiver once MPI has matched the envelope of a synchronous host message: a receive that its program has yet
+// to complete may have matched it, or a probe.
+bool Send::ask_whether_received() {
+    int matched = 0;
+    if (!progress::may_poll() || real::Test(&request_, &matched, MPI_STATUS_IGNORE) != MPI_SUCCESS || matched == 0)
+        return false;
+    send_control(to_, {.word = MessageType::kAsk, .id = id_});
+    return true;
+}
+
 bool Send::step() {
+    if (request_ != MPI_REQUEST_NULL)
+        return ask_whether_received();
     if (transfer_ == nullptr)
         return false;
     if (!transfer_->done() && deadline_->passed()) {
@@ -117,7 +160,7 @@ bool Send::step() {
 void Send::end(const std::string& failure) {
     leave_send(id_);
     if (failure.empty()) {
-        ledger_.close(call(), payload_.bytes);
+        record_.close(call(), payload_.bytes);
         finish({});
         return;
     }
@@ -138,11 +181,11 @@ void Send::failed(const std::string& why) {
 }
 
 void Send::copied(const std::string& failure) {
-    ledger_.route(Carrier::kPeer, Reason::kNone);
+    record_.route(Carrier::kPeer, Reason::kNone);
     cleared_.emplace();
     leave_send(id_);
     if (failure.empty()) {
-        ledger_.close(call(), payload_.bytes);
+        record_.close(call(), payload_.bytes);
         finish({});
     } else {
         fail(MPI_ERR_OTHER, fmt::format("{} of {} bytes to rank {} (this process), tag {}: {}", name(call()),
@@ -150,11 +193,7 @@ void Send::copied(const std::string& failure) {
     }
 }
 
-bool Send::begins(int to, int tag, std::span<const std::byte> bytes) const {
-    return is_unknown_to(to, tag) && std::equal(bytes.begin(), bytes.end(), envelope_.begin());
-}
-
-const EnvelopeBytes& Send::give_to(std::uint64_t slot) {
+const call::EnvelopeBytes& Send::give_to(std::uint64_t slot) {
     known_ = true;
     given_to_ = slot;
     return envelope_;
@@ -162,47 +201,43 @@ const EnvelopeBytes& Send::give_to(std::uint64_t slot) {
 
 void Send::release() {
     leave_send(id_);
-    ledger_.close(call(), 0);
+    record_.close(call(), synchronous_ ? payload_.bytes : 0);
     finish({});
 }
 
-PlainSend::~PlainSend() {
+EagerSend::~EagerSend() {
     if (request_ != MPI_REQUEST_NULL)
         real::Request_free(&request_);
 }
 
-int PlainSend::post(Mode mode, const void* data, MPI_Count count, MPI_Datatype type, int dest, int tag) {
-    const Counted counted(count, type);
+int EagerSend::post(Mode mode, const void* data, MPI_Count count, MPI_Datatype type, int dest, int tag) {
+    const call::Counted counted(count, type);
     return real_isend(mode, data, counted.count(), counted.type(), dest, tag, comm(), &request_);
 }
 
-void PlainSend::limit_time(int dest, int tag) {
+void EagerSend::limit_time(int dest, int tag) {
     dest_ = dest;
     tag_ = tag;
     deadline_.emplace(settings::values().timeout);
 }
 
-bool PlainSend::step() {
-    if (!request::may_ask())
+bool EagerSend::step() {
+    if (!progress::may_poll())
         return false;
-    int left = 0;
+    int error = MPI_SUCCESS;
     MPI_Status status;
-    status.MPI_ERROR = MPI_SUCCESS;
-    const int rc = real::Request_get_status(request_, &left, &status);
-    if (rc == MPI_SUCCESS && !left) {
+    if (!request::has_ended(request_, owner(), status, error)) {
         if (!deadline_ || !deadline_->passed())
             return false;
-        Landing::leave(std::move(copy_), std::exchange(request_, MPI_REQUEST_NULL));
+        BounceBuffer::leave(std::move(copy_), std::exchange(request_, MPI_REQUEST_NULL));
         fail(MPI_ERR_OTHER, fmt::format("{} of {} bytes to rank {}, tag {}: SWITCHYARD_TIMEOUT has passed and the "
                                         "message has not been taken. Its receiver is of a job that was started apart: "
                                         "it has not come to its receive, or is gone",
                                         name(call()), bytes_, dest_, tag_));
         return true;
     }
-    real::Request_free(&request_);
-    const int error = rc != MPI_SUCCESS ? rc : status.MPI_ERROR;
     if (error == MPI_SUCCESS) {
-        ledger_.close(call(), bytes_);
+        record_.close(call(), bytes_);
         finish({});
         return true;
     }

@@ -1,20 +1,22 @@
-// Sends: an envelope for a large message in device memory, an ordinary message for any other. Made by take.cpp.
+// Send operations: an envelope for a large message in device memory, an ordinary message for any other. start.cpp
+// creates them.
 #pragma once
 
 #include <mpi.h>
 
 #include <memory>
 #include <optional>
+#include <string>
 
+#include "call/envelope.hpp"
 #include "comm/state.hpp"
+#include "p2p/bounce_buffer.hpp"
 #include "p2p/control.hpp"
-#include "p2p/envelope.hpp"
-#include "p2p/landing.hpp"
-#include "p2p/ledger.hpp"
-#include "p2p/payload.hpp"
-#include "p2p/transfer.hpp"
-#include "request/operation.hpp"
-#include "request/wait.hpp"
+#include "pack/payload.hpp"
+#include "progress/operation.hpp"
+#include "progress/wait.hpp"
+#include "report/op_record.hpp"
+#include "staging/transfer.hpp"
 
 namespace swy::p2p {
 
@@ -24,64 +26,78 @@ enum class Mode : std::uint8_t { kStandard, kSynchronous, kReady, kBuffered };
 int real_isend(Mode mode, const void* data, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                MPI_Request* request);
 
-// Goes out as an envelope; the payload follows when the receiver has said how.
-class Send final : public request::Operation {
+// Sends an envelope; the payload follows when the receiver has said how.
+class Send final : public progress::Operation {
   public:
-    Send(CallId call, MPI_Comm comm, Payload payload, int dest, int tag);
+    Send(CallId call, MPI_Comm comm, pack::Payload payload, int dest, int tag);
     ~Send() override;
 
-    // MPI's code; an error has been raised by MPI.
+    // Starts the operation: sends the envelope to rank `to` of MPI_COMM_WORLD. Returns MPI's code; MPI has raised an
+    // error already.
     int post(Mode mode, comm::State& state, int to);
+    // The same for a synchronous host message, whose payload `data` goes ahead in a control message.
+    int post_with(const call::EnvelopeBytes& data, const comm::State& state, int to);
 
-    // What the payload's memory belongs to, when it is not the program's.
+    // Keeps the owner of the payload's memory alive, when that is not the program's buffer.
     void keep(std::shared_ptr<void> owner) { owner_ = std::move(owner); }
+
+    // Says that there is no payload: the receiver gets this error when it has matched the envelope.
+    void refuse(std::string why) { refused_ = std::move(why); }
 
     bool step() override;
 
-    // From the receiver.
+    // These handle control messages from the receiver.
     void clear(int from, const Control& control);
     void failed(const std::string& why);
 
-    // The receiver is in this process and copies by itself.
-    const Payload& payload() const { return payload_; }
+    // For a receiver in this process, which copies the payload itself.
+    const pack::Payload& payload() const { return payload_; }
     void copied(const std::string& failure);
 
-    // Is this the send whose envelope begins with these bytes?
-    bool begins(int to, int tag, std::span<const std::byte> bytes) const;
-    // Has no receive on that rank shown that it has the envelope, or been told of it?
-    bool is_unknown_to(int to, int tag) const { return to == to_ && tag == tag_ && !known_; }
-    // That receive asks: the envelope was written over in a buffer that it shares with others.
-    const EnvelopeBytes& give_to(std::uint64_t slot);
+    // Tells whether no receive on that rank has shown that it has the envelope, or has been told of it.
+    bool is_unknown_to(int to, const MatchKey& key) const {
+        return to == to_ && key == MatchKey{source_, dest_, tag_} && !known_;
+    }
+    // Answers a receive that asks for the envelope because it was overwritten in a buffer that the receive shares with
+    // others.
+    const call::EnvelopeBytes& give_to(std::uint64_t slot);
     void release();  // the receiver's buffer was too small: nothing more is sent (MPI 4.0 section 3.2.4: its error)
 
   private:
+    call::Envelope enter_for(const comm::State& state, int to);
+    int post(Mode mode, const call::Envelope& envelope);
+    bool ask_whether_received();
     void end(const std::string& failure);
 
-    const Payload payload_;
+    const pack::Payload payload_;
     const int dest_, tag_;
+    int source_ = 0;  // this rank in the communicator
     std::shared_ptr<void> owner_;
+    std::string refused_;
     int to_ = -1;  // the receiver in MPI_COMM_WORLD
     std::uint64_t id_ = 0;
-    EnvelopeBytes envelope_{};
-    bool known_ = false;          // a receive has the envelope
-    std::uint64_t given_to_ = 0;  // the one that was told of it
+    call::EnvelopeBytes envelope_{};
+    MPI_Request request_ = MPI_REQUEST_NULL;  // of a host message's envelope, until MPI has matched it
+    bool synchronous_ = false;                // a host message: the send is complete when it is released
+    bool known_ = false;                      // a receive has the envelope
+    std::uint64_t given_to_ = 0;              // the slot of the receive that was told of it
     std::optional<Control> cleared_;
-    std::unique_ptr<Transfer> transfer_;
-    std::optional<request::Deadline> deadline_;
-    Ledger ledger_;
+    std::unique_ptr<staging::Transfer> transfer_;
+    std::optional<progress::Deadline> deadline_;
+    report::OpRecord record_;
 };
 
-// An ordinary message, sent by MPI from host memory: the program's own, or a copy of what is on the device.
-class PlainSend final : public request::Operation {
+// An eager send: an ordinary message that MPI sends from host memory, the program's own or a copy of the device memory.
+class EagerSend final : public progress::Operation {
   public:
-    PlainSend(CallId call, MPI_Comm comm, std::size_t bytes) : Operation(call, comm), bytes_(bytes) {}
-    ~PlainSend() override;
+    EagerSend(CallId call, MPI_Comm comm, std::size_t bytes) : Operation(call, comm), bytes_(bytes) {}
+    ~EagerSend() override;
 
     int post(Mode mode, const void* data, MPI_Count count, MPI_Datatype type, int dest, int tag);
-    Landing& copy() { return copy_; }  // memory that lives as long as the message needs it
-    Ledger& ledger() { return ledger_; }
+    BounceBuffer& copy() { return copy_; }  // memory that lives as long as MPI needs it
+    report::OpRecord& record() { return record_; }
 
-    // From now on it is given up after SWITCHYARD_TIMEOUT: where the receiver cannot say that it is ready.
+    // Gives up the send after SWITCHYARD_TIMEOUT from now, for a receiver that cannot say that it is ready.
     void limit_time(int dest, int tag);
 
     bool step() override;
@@ -89,11 +105,11 @@ class PlainSend final : public request::Operation {
 
   private:
     const std::size_t bytes_;
-    int dest_ = MPI_PROC_NULL, tag_ = MPI_ANY_TAG;  // of one whose time is limited
-    std::optional<request::Deadline> deadline_;
-    Landing copy_;
+    int dest_ = MPI_PROC_NULL, tag_ = MPI_ANY_TAG;  // set by limit_time()
+    std::optional<progress::Deadline> deadline_;
+    BounceBuffer copy_;
     MPI_Request request_ = MPI_REQUEST_NULL;
-    Ledger ledger_;
+    report::OpRecord record_;
 };
 
 }  // namespace swy::p2p

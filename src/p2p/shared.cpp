@@ -5,17 +5,15 @@
 #include <optional>
 #include <vector>
 
-#include "carrier/nccl/communicator.hpp"
-#include "carrier/nccl/point_to_point.hpp"
 #include "comm/world.hpp"
-#include "p2p/exchange.hpp"
-#include "p2p/lane.hpp"
+#include "nccl/communicator.hpp"
+#include "nccl/point_to_point.hpp"
+#include "p2p/pair_comm.hpp"
+#include "p2p/service.hpp"
 #include "settings/settings.hpp"
 
-namespace swy::p2p::lanes {
+namespace swy::p2p::pair_comms {
 namespace {
-
-namespace nccl = carrier::nccl;
 
 struct Parent {
     enum class Held : std::uint8_t { kFree, kProposed, kByBoth };
@@ -24,10 +22,10 @@ struct Parent {
     std::vector<int> world;  // its ranks in MPI_COMM_WORLD
     Held held = Held::kFree;
     int peer = -1;
-    std::uint64_t slot = 0;  // whose proposal it is
+    std::uint64_t slot = 0;  // of the receive that proposed
     bool peer_launched = false;
     const nccl::PointToPoint* operation = nullptr;  // once it is launched
-    std::vector<std::uint64_t> crossed;             // proposals that will be refused for the peer's own
+    std::vector<std::uint64_t> crossed;             // slots of proposals that the peer will refuse in favour of its own
     int collectives = 0;
 
     void reserve(int with) {
@@ -71,8 +69,8 @@ void remember(comm::State& comm) {
         parent.world.push_back(comm::world_rank(comm, rank));
 }
 
-// One side of a payload over a parent. Until it is done, this rank and the peer have no other there.
-class ParentTransfer final : public Transfer {
+// One side of a transfer over a parent. Until it is done, this rank and the peer have no other transfer there.
+class ParentTransfer final : public staging::Transfer {
   public:
     ParentTransfer(std::uint64_t id, std::shared_ptr<nccl::Communicator> communicator, int peer,
                    nccl::PointToPoint::Kind kind, const nccl::Piece& piece)
@@ -100,7 +98,7 @@ class ParentTransfer final : public Transfer {
     void launch() {
         launched_ = true;
         if (launches_first(peer_))
-            tell(peer_, LaneWord::kLaunched, id_);
+            tell(peer_, PairCommMessage::kLaunched, id_);
         operation_.launch(true);
         find_parent(id_)->operation = &operation_;
     }
@@ -108,7 +106,7 @@ class ParentTransfer final : public Transfer {
     void finish(const std::string& failure) {
         if (!failure.empty())
             communicator_->abort();
-        if (Parent* parent = find_parent(id_))  // there are none after MPI_Finalize
+        if (Parent* parent = find_parent(id_))  // null after MPI_Finalize
             parent->free();
         end(failure);
     }
@@ -122,10 +120,10 @@ class ParentTransfer final : public Transfer {
 
 }  // namespace
 
-std::uint64_t parent_for(const Payload& payload, comm::State* comm) {
+std::uint64_t parent_for(const pack::Payload& payload, comm::State* comm) {
     if (settings::values().p2p_comm == settings::P2pComm::kPair || comm == nullptr || comm->inter || comm->foreign ||
         comm->nccl == nullptr || comm->ordinal != payload.where.ordinal || !comm->nccl->usable() ||
-        comm->nccl->being_split() || !comm->nccl->lane().alive())
+        comm->nccl->being_split() || !comm->nccl->device_stream().alive())
         return 0;
     const auto& busy = shared().in_collective;
     if (std::find(busy.begin(), busy.end(), comm) != busy.end())
@@ -134,7 +132,7 @@ std::uint64_t parent_for(const Payload& payload, comm::State* comm) {
     return comm->nccl->id();
 }
 
-Proposed propose(const Envelope& envelope, const Payload& payload, comm::State* comm, Control& clear) {
+Proposed propose(const call::Envelope& envelope, const pack::Payload& payload, comm::State* comm, Control& clear) {
     const std::uint64_t id = envelope.parent == 0 ? 0 : parent_for(payload, comm);
     if (id == 0 || id != envelope.parent)
         return Proposed::kNo;
@@ -148,12 +146,12 @@ Proposed propose(const Envelope& envelope, const Payload& payload, comm::State* 
     parent.peer = from;
     parent.slot = clear.slot;
     clear.how = How::kParent;
-    clear.lane = id;
+    clear.pair_comm = id;
     return Proposed::kYes;
 }
 
 bool give_back(const Control& clear) {
-    Parent* parent = find_parent(clear.lane);
+    Parent* parent = find_parent(clear.pair_comm);
     if (parent == nullptr)
         return false;
     if (std::erase(parent->crossed, clear.slot) != 0)
@@ -176,9 +174,9 @@ bool reserve_parent(std::uint64_t id, int from) {
     return true;
 }
 
-std::unique_ptr<Transfer> over_parent(const Control& clear, int peer, const Payload& payload, bool sends,
-                                      std::string& why) {
-    Parent* parent = find_parent(clear.lane);
+std::unique_ptr<staging::Transfer> over_parent(const Control& clear, int peer, const pack::Payload& payload, bool sends,
+                                               std::string& why) {
+    Parent* parent = find_parent(clear.pair_comm);
     if (parent == nullptr) {
         why = "the communicator's NCCL communicator is gone";
         return nullptr;
@@ -195,7 +193,7 @@ std::unique_ptr<Transfer> over_parent(const Control& clear, int peer, const Payl
     using Kind = nccl::PointToPoint::Kind;
     const nccl::Piece piece{
         .peer = static_cast<int>(at - parent->world.begin()), .data = payload.data, .bytes = clear.bytes};
-    auto transfer = std::make_unique<ParentTransfer>(clear.lane, std::move(communicator), peer,
+    auto transfer = std::make_unique<ParentTransfer>(clear.pair_comm, std::move(communicator), peer,
                                                      sends ? Kind::kSend : Kind::kReceive, piece);
     transfer->step();
     return transfer;
@@ -239,4 +237,4 @@ void stop_shared() {
     shared() = {};
 }
 
-}  // namespace swy::p2p::lanes
+}  // namespace swy::p2p::pair_comms

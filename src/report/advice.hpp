@@ -1,4 +1,4 @@
-// What kept device memory off NCCL and can be changed: of a report, the costliest first.
+// The reasons in a report that kept device memory off NCCL and that the user can change, the costliest first.
 #pragma once
 
 #include <cstdint>

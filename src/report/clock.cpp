@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kRoot = 0;
 constexpr int kTag = 0;
-constexpr int kQuestions = 10;  // the one that was answered soonest says most
+constexpr int kQuestions = 10;  // the one with the shortest round trip is the most precise
 
 std::int64_t count(Time time) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
@@ -27,7 +27,8 @@ void answer_all(MPI_Comm comm, int ranks) {
         }
 }
 
-// The root's clock was read between question and answer: in their middle, give or take half the time between them.
+// Measures how far the root's clock is ahead: the root reads it between question and answer, and it is taken to be in
+// the middle, give or take half the time between them.
 std::int64_t ask_root(MPI_Comm comm) {
     std::int64_t ahead = 0;
     std::int64_t doubt = std::numeric_limits<std::int64_t>::max();
@@ -42,7 +43,7 @@ std::int64_t ask_root(MPI_Comm comm) {
             ahead = theirs - (asked + half);
         }
     }
-    // Processes of one node have one clock: a difference that may be none is none.
+    // Processes of one node share a clock: a difference within the uncertainty counts as none.
     return std::abs(ahead) <= doubt ? 0 : ahead;
 }
 

@@ -14,8 +14,8 @@ namespace {
 using Key = std::tuple<std::string, Carrier, Reason>;
 
 struct Row {
-    std::vector<const Line*> lines;  // by report; null where it has none
-    double spread = 0;               // between the least and the most time of a rank
+    std::vector<const Line*> lines;  // by report; null where a report has no such line
+    double spread = 0;               // difference between the least and the most time per rank
 };
 
 double time_of_rank(const Summary& summary, const Line* line) {

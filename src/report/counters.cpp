@@ -21,8 +21,8 @@ struct Counter {
     std::atomic<std::uint64_t> count{0}, bytes{0}, nanoseconds{0};
 };
 
-// A call's cells are made when it first occurs: most programs use a dozen of several hundred calls. They live as long
-// as the process, since a thread may still be adding when another is in MPI_Finalize.
+// A call's cells are allocated when it first occurs: most programs use a dozen of several hundred calls. They live as
+// long as the process, since a thread may still be adding when another is in MPI_Finalize.
 using Page = std::array<Counter, kCells>;
 constinit std::array<std::atomic<Page*>, kCallIds> pages{};
 

@@ -57,7 +57,7 @@ std::string about(const Summary& summary) {
     return "<p>" + escaped(text) + "</p>\n";
 }
 
-// How the data of calls on device memory travelled, as a bar.
+// Shows, as a bar, which transports the data of calls on device memory took.
 std::string shares(const Summary& summary) {
     std::array<std::uint64_t, kCarriers> bytes{};
     for (const Line& line : summary.lines)

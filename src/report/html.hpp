@@ -1,4 +1,5 @@
-// Reports and traces as one page that needs nothing else: no network, no other file. For `switchyard report --html`.
+// Reports and traces as one self-contained HTML page: it needs no network and no other file. For `switchyard report
+// --html`.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ nlohmann::ordered_json or_null(const std::string& text) {
 
 }  // namespace
 
-// The manual, switchyard(7), describes this object: the two change together.
+// The manual, switchyard(7), describes this object: change the two together.
 std::string as_json(const Summary& summary) {
     nlohmann::ordered_json report;
     report["versions"] = {{"switchyard", summary.switchyard},
@@ -25,6 +25,7 @@ std::string as_json(const Summary& summary) {
         hosts.push_back(rank.host);
         devices.push_back(or_null(rank.device));
     }
+    report["tools"] = {{"above", or_null(summary.tools_above)}, {"below", or_null(summary.tools_below)}};
     report["tuning"] = or_null(summary.tuning);
     report["ranks"] = {{"number", summary.ranks.size()}, {"hosts", std::move(hosts)}};
     report["devices"] = std::move(devices);

@@ -6,14 +6,7 @@ swy_report_sources = \
     src/report/units.cpp src/report/units.hpp
 # What src/device tells of its streams, which the command compiles too.
 swy_trace_sources = src/report/trace.cpp src/report/trace.hpp
-libswy_la_SOURCES += \
-    src/report/counters.cpp src/report/counters.hpp \
-    src/report/clock.cpp src/report/clock.hpp \
-    src/report/json.cpp \
-    src/report/report.cpp src/report/report.hpp \
-    src/report/trace_file.cpp src/report/trace_file.hpp \
-    src/report/trace_json.cpp src/report/trace_json.hpp \
-    $(swy_report_sources) $(swy_trace_sources)
+libswy_la_SOURCES += $(swy_report_sources) $(swy_trace_sources)
 
 # The page of `switchyard report --html`: its style and script as they are edited, and as literals for the compiler.
 swy_page_sources = src/report/html.cpp src/report/html.hpp src/report/timeline.cpp src/report/timeline.hpp
@@ -25,3 +18,11 @@ src/report/page_css.inc: src/report/page/page.css
 src/report/page_js.inc: src/report/page/page.js
 	$(AM_V_GEN)$(make_literal)
 src/report/switchyard-html.$(OBJEXT): src/report/page_css.inc src/report/page_js.inc
+libswy_la_SOURCES += \
+    src/report/clock.cpp src/report/clock.hpp \
+    src/report/counters.cpp src/report/counters.hpp \
+    src/report/json.cpp \
+    src/report/op_record.hpp \
+    src/report/report.cpp src/report/report.hpp \
+    src/report/trace_file.cpp src/report/trace_file.hpp \
+    src/report/trace_json.cpp src/report/trace_json.hpp

@@ -14,14 +14,21 @@ std::string text_of(const Json& value) {
     return value.is_null() ? "" : value.get<std::string>();
 }
 
-// The one of `count` values whose name this is. A name that this version does not know is an error: it would be shown
+// Reasons that had another name in the last release.
+std::string_view name_now(std::string_view text) {
+    if (text == "no-lane")
+        return name(Reason::kNoPairComm);
+    return text == "foreign" ? name(Reason::kSpansJobs) : text;
+}
+
+// The one of `count` values that has this name. A name that this version does not know is an error: it would be shown
 // as something that it is not.
 template <typename Word>
-Word word_of(const std::string& text, int count) {
+Word word_of(std::string_view text, int count) {
     for (int i = 0; i < count; ++i)
         if (name(static_cast<Word>(i)) == text)
             return static_cast<Word>(i);
-    throw std::invalid_argument("\"" + text + "\" is not known to this version of Switchyard");
+    throw std::invalid_argument("\"" + std::string(text) + "\" is not known to this version of Switchyard");
 }
 
 Summary summary_of(const Json& report) {
@@ -32,6 +39,10 @@ Summary summary_of(const Json& report) {
     summary.nccl = text_of(versions.at("nccl"));
     summary.driver = text_of(versions.at("driver"));
     summary.tuning = report.contains("tuning") ? text_of(report.at("tuning")) : "";
+    if (report.contains("tools")) {
+        summary.tools_above = text_of(report.at("tools").at("above"));
+        summary.tools_below = text_of(report.at("tools").at("below"));
+    }
     const Json& hosts = report.at("ranks").at("hosts");
     const Json& devices = report.at("devices");
     for (std::size_t rank = 0; rank < hosts.size(); ++rank)
@@ -40,9 +51,10 @@ Summary summary_of(const Json& report) {
     summary.communicators = {communicators.at("made"), communicators.at("split"), communicators.at("reused"),
                              communicators.at("evicted"), communicators.at("live_max")};
     for (const Json& call : report.at("calls"))
-        summary.lines.push_back({call.at("call"), word_of<Carrier>(call.at("carrier"), kCarriers),
-                                 word_of<Reason>(call.at("reason"), kReasons), call.at("count"), call.at("bytes"),
-                                 call.at("seconds")});
+        summary.lines.push_back({call.at("call"),
+                                 word_of<Carrier>(call.at("carrier").get<std::string_view>(), kCarriers),
+                                 word_of<Reason>(name_now(call.at("reason").get<std::string_view>()), kReasons),
+                                 call.at("count"), call.at("bytes"), call.at("seconds")});
     return summary;
 }
 

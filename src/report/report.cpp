@@ -22,9 +22,9 @@ namespace swy::report {
 namespace {
 
 constexpr int kRoot = 0;
-constexpr std::size_t kTexts = 5;  // of Facts
+constexpr std::size_t kTexts = 7;  // texts in Facts
 
-// Which cells any rank has, the same list on every rank.
+// The cells that any rank has; the same list on every rank.
 std::vector<Key> cells_of_all(const std::vector<Cell>& mine) {
     std::vector<unsigned char> used((keys() + 7) / 8);
     for (const Cell& cell : mine)
@@ -59,10 +59,11 @@ std::vector<Line> sum_lines() {
     return lines;
 }
 
-// The texts of all ranks, kTexts a rank, in rank order; on the root only.
+// The texts of all ranks, kTexts for each rank, in rank order; only on the root.
 std::vector<std::string> gather_texts(const Facts& mine, int rank, int ranks) {
     std::string packed;
-    for (const std::string* text : {&mine.mpi_library, &mine.nccl_version, &mine.driver, &mine.host, &mine.device}) {
+    for (const std::string* text : {&mine.mpi_library, &mine.nccl_version, &mine.driver, &mine.host, &mine.device,
+                                    &mine.tools_above, &mine.tools_below}) {
         packed += text->c_str();  // up to the first NUL, which separates
         packed += '\0';
     }
@@ -81,8 +82,8 @@ std::vector<std::string> gather_texts(const Facts& mine, int rank, int ranks) {
     return texts;
 }
 
-// One version where all ranks that have one agree, else all that there are.
-std::string versions(const std::vector<std::string>& texts, std::size_t which) {
+// One text where all ranks that have one have the same, otherwise all that differ.
+std::string distinct(const std::vector<std::string>& texts, std::size_t which) {
     std::vector<std::string> seen;
     for (std::size_t i = which; i < texts.size(); i += kTexts) {
         if (!texts[i].empty() && std::find(seen.begin(), seen.end(), texts[i]) == seen.end())
@@ -133,9 +134,11 @@ void write(const Facts& mine) {
     if (rank != kRoot)
         return;
     summary.switchyard = PACKAGE_VERSION;
-    summary.mpi = versions(texts, 0);
-    summary.nccl = versions(texts, 1);
-    summary.driver = versions(texts, 2);
+    summary.mpi = distinct(texts, 0);
+    summary.nccl = distinct(texts, 1);
+    summary.driver = distinct(texts, 2);
+    summary.tools_above = distinct(texts, 5);
+    summary.tools_below = distinct(texts, 6);
     summary.tuning = mine.tuning;
     for (std::size_t i = 0; i + kTexts <= texts.size(); i += kTexts)
         summary.ranks.push_back({texts[i + 3], texts[i + 4]});

@@ -1,5 +1,5 @@
-// A whole job's report as data, and its two faces: a table for people and a JSON object for machines. Made by
-// report.cpp on rank 0.
+// A whole job's report as data, and its two forms: a table for people and a JSON object for programs. report.cpp makes
+// it on rank 0.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "route/reason.hpp"
+#include "call/reason.hpp"
 
 namespace swy::report {
 
@@ -23,7 +23,8 @@ struct Rank {
     std::string host, device;  // device: "" when the rank used none
 };
 
-// NCCL's, lanes of messages included. Each rank has its own part of each and counts that; sums over ranks.
+// Counts of NCCL communicators, pair communicators included. Each rank counts its own part of each communicator; the
+// report sums over ranks.
 struct Communicators {
     long made = 0;  // `split` of these by ncclCommSplit
     long split = 0;
@@ -33,7 +34,8 @@ struct Communicators {
 
 struct Summary {
     std::string switchyard, mpi, nccl, driver;  // versions; "" where not loaded on any rank, "A; B" where ranks differ
-    std::string tuning;                         // the tuning file and what became of it; "" without one
+    std::string tools_above, tools_below;       // tools that wrap MPI, above and below Switchyard; "" without
+    std::string tuning;                         // the tuning file and whether it was used; "" without one
     std::vector<Rank> ranks;
     std::vector<Line> lines;
     Communicators communicators;
@@ -43,10 +45,11 @@ std::string as_text(const Summary& summary);  // one screen, for a terminal of 1
 std::string as_json(
     const Summary& summary);  // one object, UTF-8 (other bytes in names are replaced), ends in a newline
 
-// What as_json() wrote. Returns "" or what is wrong; the summary is then of no use.
+// Reads what as_json() wrote. Returns "" or the error; the summary is then unspecified.
 std::string from_json(const std::string& text, Summary& summary);
 
-// Several runs side by side, call by call; what differs most in time comes first. `names` are those of the files.
+// Shows several runs side by side, call by call; the largest differences in time come first. `names` are those of the
+// files.
 std::string compared(std::span<const Summary> summaries, std::span<const std::string> names);
 
 }  // namespace swy::report

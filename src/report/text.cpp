@@ -25,7 +25,7 @@ std::string plural(std::uint64_t number, std::string_view one) {
 
 std::string heading(const Summary& summary) {
     std::set<std::string> hosts;
-    std::set<std::string> devices;  // a device is known by host and name: its name has its PCI address
+    std::set<std::string> devices;  // a device is identified by host and name: its name has its PCI address
     for (const Rank& rank : summary.ranks) {
         hosts.insert(rank.host);
         if (!rank.device.empty())
@@ -45,10 +45,16 @@ std::string heading(const Summary& summary) {
                             plural(static_cast<std::uint64_t>(summary.communicators.made), "NCCL communicator"));
     if (!summary.tuning.empty())
         text += "\n  Tuning: " + summary.tuning;
+    if (!summary.tools_above.empty())
+        text += "\n  Tools above Switchyard, which see the program's calls: " + summary.tools_above;
+    if (!summary.tools_below.empty())
+        text += "\n  Tools below Switchyard, which see none of these calls: " + summary.tools_below +
+                "\n    Preload them too (LD_PRELOAD=TOOL switchyard run ...), or link in the order tool, Switchyard, "
+                "libmpi.";
     return text + "\n";
 }
 
-// How the data of calls on device memory travelled, as shares: the figure to look at first.
+// Shows, as shares, which transports the data of calls on device memory took: the figure to look at first.
 std::string shares(const Summary& summary) {
     std::array<std::uint64_t, kCarriers> bytes{};
     for (const Line& line : summary.lines)
@@ -94,7 +100,7 @@ std::string calls_table(std::vector<Line> lines, std::size_t ranks) {
     return text + "  Calls and data are summed over ranks.\n";
 }
 
-// The words in the column "why" that need no advice, explained; the others are explained by the advice.
+// Explains the reasons in the column "why" for which there is no advice; the advice explains the others.
 std::string legend(const Summary& summary) {
     std::set<Reason> seen;
     for (const Line& line : summary.lines) {

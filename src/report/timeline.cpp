@@ -9,7 +9,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "route/reason.hpp"
+#include "call/reason.hpp"
 
 namespace swy::report {
 
@@ -17,14 +17,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kOperations = 999;  // their track, between threads and streams
+constexpr int kOperations = 999;  // the track of operations, between threads and streams
 
 struct Key {  // of a track
     int rank, track;
     auto operator<=>(const Key&) const = default;
 };
 
-// Collects events by track, and the ends of operations with their begins.
+// Collects events by track, and matches the ends of operations with their begins.
 class Reader {
   public:
     explicit Reader(Timeline& timeline) : timeline_(timeline) {}
@@ -99,8 +99,8 @@ class Reader {
         put({event.at("pid"), kOperations}, whole);
     }
 
-    // Each event into the first row that is free when it begins: what lies within another, or overlaps with it, goes
-    // below.
+    // Puts each event into the first row that is free when it begins: an event that lies within another, or overlaps
+    // with it, goes below.
     static void lay_out(Timeline::Track& track) {
         std::sort(track.events.begin(), track.events.end(), [](const auto& a, const auto& b) {
             return std::pair(a.begin, -a.length) < std::pair(b.begin, -b.length);
@@ -123,7 +123,7 @@ class Reader {
     std::map<Id, std::vector<Timeline::Drawn>> open_;
 };
 
-// Which of the page's colours shows it.
+// The colour of the page that shows it.
 std::string colour_of(const Timeline::Kind& kind) {
     if (!kind.carrier.empty())
         return kind.carrier;
@@ -195,7 +195,7 @@ std::string as_script_data(const Timeline& timeline) {
                        {"kinds", kinds_of(timeline)},
                        {"reasons", std::move(reasons)},
                        {"ranks", std::move(ranks)}};
-    // Within a page "</" would end the script that it stands in.
+    // Within an HTML page "</" would end the script element.
     std::string text = data.dump(-1, ' ', true, Json::error_handler_t::replace);
     for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at))
         text.replace(at, 1, "\\u003c");

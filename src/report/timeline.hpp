@@ -1,4 +1,4 @@
-// A trace in the form in which the page draws it: each rank's tracks as rows of events that do not overlap.
+// A trace in the form in which the HTML page draws it: each rank's tracks as rows of events that do not overlap.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ struct Timeline {
     std::size_t events() const;
 };
 
-bool is_trace(const std::string& text);  // a JSON object with traceEvents, as far as its beginning tells
+bool is_trace(const std::string& text);  // a JSON object with traceEvents, judged by its beginning
 
-// Of what SWITCHYARD_TRACE wrote. Returns "" or what is wrong; the timeline is then of no use.
+// Reads what SWITCHYARD_TRACE wrote. Returns "" or the error; the timeline is then unspecified.
 std::string from_trace(const std::string& text, Timeline& timeline);
 
 // The object that the page's script reads.

@@ -11,7 +11,7 @@ bool on = false;
 
 namespace {
 
-// The memory is asked for once and used from its start: pages without events are never touched. It lives as long as the
+// The memory is allocated once and used from its start: pages without events are never touched. It lives as long as the
 // process, since a thread may still be adding when another is in MPI_Finalize.
 struct Store {
     Event* events = nullptr;
@@ -45,7 +45,7 @@ void start(std::size_t most_events) {
     store.events = static_cast<Event*>(::operator new(most_events * sizeof(Event), std::nothrow));
     store.capacity = store.events == nullptr ? 0 : most_events;
     store.next.store(0);
-    this_thread();  // the one that started MPI is the first
+    this_thread();  // the thread that initialises MPI is the first
     on = true;
 }
 
@@ -102,7 +102,7 @@ void StreamWork::launched(std::string_view name, std::size_t bytes, Time begin) 
     add({name, begin, bytes, 0});
 }
 
-// All of one end, so that on the stream's track each lies in the one before it.
+// Records events that share one end, so that on the stream's track each lies within the one before it.
 void StreamWork::tell(std::size_t count, const void* stream, bool unfinished) {
     const Time end = now();
     for (std::size_t i = 0; i < count; ++i) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "call/private_comm.hpp"
 #include "config.h"
 #include "real.hpp"
 #include "report/clock.hpp"
@@ -35,7 +36,7 @@ Session& session() {
     return the_session;
 }
 
-// The file on rank 0. After its first failure it takes everything and writes nothing.
+// The file on rank 0. After its first failure it accepts everything and writes nothing.
 class File {
   public:
     explicit File(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "w")) {
@@ -91,7 +92,7 @@ std::string heading(const std::vector<unsigned long long>& dropped) {
     return "{\"displayTimeUnit\":\"ms\",\"otherData\":" + other.dump() + ",\"traceEvents\":[\n";
 }
 
-// Nothing is left out silently.
+// Reports dropped events: nothing is left out silently.
 void tell_dropped(const std::vector<unsigned long long>& dropped) {
     unsigned long long all = 0;
     for (const unsigned long long one : dropped)
@@ -127,7 +128,7 @@ void receive_batches(int rank, File& file) {
     } while (!text.empty());
 }
 
-// One rank after the other, so that rank 0 has one batch in memory at a time.
+// Writes the events of one rank after the other, so that rank 0 has one batch in memory at a time.
 void write_all(trace::Batches& own, const std::vector<unsigned long long>& dropped) {
     File file(settings::values().trace_file);
     int go_on = file.open() ? 1 : 0;
@@ -148,7 +149,7 @@ void write_all(trace::Batches& own, const std::vector<unsigned long long>& dropp
 void begin_trace() {
     int ranks = 1;
     real::Comm_size(MPI_COMM_WORLD, &ranks);
-    if (real::Comm_dup(MPI_COMM_WORLD, &session().comm) != MPI_SUCCESS)
+    if (call::make_private_comm(MPI_COMM_WORLD, &session().comm) != MPI_SUCCESS)
         return;
     session().clock.ask(session().comm);
     trace::start(share(ranks));

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Chrome's threads: those of the program from 0, streams behind them.
+// Chrome's thread numbers: the program's threads from 0, streams from kFirstStream.
 constexpr int kFirstStream = 1000;
 constexpr std::size_t kLongestObject = 4096;
 
@@ -43,7 +43,7 @@ std::string_view category(const Event& event) {
     if (event.track == Track::kStream)
         return event.pieces > 0 ? "copy" : event.name.starts_with("nccl") ? "nccl" : "kernel";
     if (event.track == Track::kOperation)
-        return "operation";  // of its parts too: those of one name and number belong together
+        return "operation";  // for its parts too: those of one name and number belong together
     return event.is_call ? "call" : "part";
 }
 
@@ -52,7 +52,7 @@ std::string_view category(const Event& event) {
 Batches::Batches(int rank, const std::string& host, std::span<const Event> events, std::size_t dropped,
                  const Clock& clock)
     : rank_(rank), events_(events), dropped_(dropped), clock_(clock), order_(events.size()) {
-    // The whole before its parts where both begin at once: readers take what comes first for the outer one.
+    // Where both begin at once, the whole is sorted before its parts: readers take the first one for the outer one.
     std::iota(order_.begin(), order_.end(), 0u);
     std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
         return std::pair(events[a].begin, events[b].end) < std::pair(events[b].begin, events[a].end);
@@ -109,7 +109,7 @@ void Batches::write(const Event& event) {
     say(dumped(object));
 }
 
-// Where the record breaks off, a mark says so.
+// Marks where the record ends because events were dropped.
 void Batches::write_end(std::size_t dropped) {
     if (dropped == 0 || events_.empty())
         return;

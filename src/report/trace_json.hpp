@@ -19,7 +19,7 @@ class Batches {
   public:
     Batches(int rank, const std::string& host, std::span<const Event> events, std::size_t dropped, const Clock& clock);
 
-    // Objects separated by commas, about kBatchBytes; "" after the last ones.
+    // Returns objects separated by commas, about kBatchBytes; "" after the last ones.
     std::string next();
 
   private:
@@ -33,7 +33,7 @@ class Batches {
     const std::span<const Event> events_;
     const std::size_t dropped_;
     const Clock& clock_;
-    std::vector<std::uint32_t> order_;      // of the events, as they are written: by their begin
+    std::vector<std::uint32_t> order_;  // indices of the events in the order in which they are written: by their begin
     std::map<std::uint64_t, int> streams_;  // handle to number
     std::string text_;
     std::size_t next_ = 0;

@@ -1,4 +1,4 @@
-// Sizes and times as the report writes them, for people.
+// Sizes and times as the report prints them.
 #pragma once
 
 #include <cstdint>

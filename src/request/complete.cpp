@@ -4,18 +4,19 @@
 #include <memory>
 #include <vector>
 
+#include "error/unless_thrown.hpp"
+#include "progress/engine.hpp"
 #include "real.hpp"
 #include "request/completing.hpp"
-#include "request/engine.hpp"
 #include "request/known.hpp"
-#include "request/watched.hpp"
+#include "request/stand_in.hpp"
 
-// MPI's functions are called as from the program here, since the handlers for its errors are: what they call is as from
-// anywhere else.
+// Here MPI's functions are called as if from the program, since its error handlers may run inside them: what a handler
+// calls is treated like any other call of the program.
 namespace swy::request::complete {
 namespace {
 
-// The real call fills the program's status, or ours where the program wants none.
+// The status that the real call fills: the program's, or this object's where the program wants none.
 class OneStatus {
   public:
     explicit OneStatus(MPI_Status* wanted) : seen_(wanted != MPI_STATUS_IGNORE ? wanted : &own_) { seen_->_ucount = 0; }
@@ -55,87 +56,114 @@ class Statuses {
 }  // namespace
 
 int wait(MPI_Request* request, MPI_Status* status) {
+    if (StandIns with(request, 1); with.any()) [[unlikely]]
+        return wait(with.requests(), status);
     const Found found = request != nullptr ? find(*request) : Found{};
     if (!counts(found))
         return real::Wait(request, status);
+    found.record->waited = true;
     const Known known(0, found);
     const OneStatus seen(status);
-    const int code = real::Wait(request, seen);
+    const int code =
+        error::unless_thrown([&] { return real::Wait(request, seen); }, [&] { thrown(known, *request, *seen); });
     return complete_one(known, *request, code, *seen);
 }
 
 int waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
-    Completing completing(requests, count);
+    if (StandIns with(requests, count); with.any()) [[unlikely]]
+        return waitany(count, with.requests(), index, status);
+    Completing completing(requests, count, true);
     if (completing.none() || index == nullptr)
         return real::Waitany(count, requests, index, status);
     const OneStatus seen(status);
-    *index = MPI_UNDEFINED;  // should the real call not come so far
-    const int code = real::Waitany(count, requests, index, seen);
+    *index = MPI_UNDEFINED;  // in case the real call returns before it sets it
+    const int code = error::unless_thrown([&] { return real::Waitany(count, requests, index, seen); },
+                                          [&] { completing.thrown(std::span(&*seen, 1), index); });
     return completing.one(*index, code, *seen);
 }
 
 int waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-    Completing completing(requests, count);
+    if (StandIns with(requests, count); with.any()) [[unlikely]]
+        return waitall(count, with.requests(), statuses);
+    Completing completing(requests, count, true);
     if (completing.none())
         return real::Waitall(count, requests, statuses);
     const Statuses seen(statuses, count);
-    const int code = real::Waitall(count, requests, seen);
+    const int code = error::unless_thrown([&] { return real::Waitall(count, requests, seen); },
+                                          [&] { completing.thrown(seen.first(count), nullptr); });
     return completing.several(code, seen.first(count), nullptr);
 }
 
 int waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
-    Completing completing(requests, count);
+    if (StandIns with(requests, count); with.any()) [[unlikely]]
+        return waitsome(count, with.requests(), completed, indices, statuses);
+    Completing completing(requests, count, true);
     if (completing.none() || completed == nullptr || indices == nullptr)
         return real::Waitsome(count, requests, completed, indices, statuses);
     const Statuses seen(statuses, count);
     *completed = 0;
-    const int code = real::Waitsome(count, requests, completed, indices, seen);
+    const int code = error::unless_thrown([&] { return real::Waitsome(count, requests, completed, indices, seen); },
+                                          [&] { completing.thrown(seen.first(*completed), indices); });
     return completing.several(code, seen.first(*completed), indices);
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
+    if (StandIns with(request, 1); with.any()) [[unlikely]]
+        return test(with.requests(), flag, status);
     const Found found = request != nullptr ? find(*request) : Found{};
     if (!counts(found) || flag == nullptr)
         return real::Test(request, flag, status);
     const Known known(0, found);
     const OneStatus seen(status);
     *flag = 0;
-    const int code = real::Test(request, flag, seen);
+    const int code =
+        error::unless_thrown([&] { return real::Test(request, flag, seen); }, [&] { thrown(known, *request, *seen); });
     return *flag != 0 ? complete_one(known, *request, code, *seen) : code;
 }
 
 int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
-    Completing completing(requests, count);
+    if (StandIns with(requests, count); with.any()) [[unlikely]]
+        return testany(count, with.requests(), index, flag, status);
+    Completing completing(requests, count, false);
     if (completing.none() || index == nullptr || flag == nullptr)
         return real::Testany(count, requests, index, flag, status);
     const OneStatus seen(status);
     *flag = 0;
     *index = MPI_UNDEFINED;
-    const int code = real::Testany(count, requests, index, flag, seen);
+    const int code = error::unless_thrown([&] { return real::Testany(count, requests, index, flag, seen); },
+                                          [&] { completing.thrown(std::span(&*seen, 1), index); });
     return completing.one(*flag != 0 ? *index : MPI_UNDEFINED, code, *seen);
 }
 
 int testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-    Completing completing(requests, count);
+    if (StandIns with(requests, count); with.any()) [[unlikely]]
+        return testall(count, with.requests(), flag, statuses);
+    Completing completing(requests, count, false);
     if (completing.none() || flag == nullptr)
         return real::Testall(count, requests, flag, statuses);
     const Statuses seen(statuses, count);
     *flag = 0;
-    const int code = real::Testall(count, requests, flag, seen);
+    const int code = error::unless_thrown([&] { return real::Testall(count, requests, flag, seen); },
+                                          [&] { completing.thrown(seen.first(count), nullptr); });
     return *flag != 0 ? completing.several(code, seen.first(count), nullptr) : code;
 }
 
 int testsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
-    Completing completing(requests, count);
+    if (StandIns with(requests, count); with.any()) [[unlikely]]
+        return testsome(count, with.requests(), completed, indices, statuses);
+    Completing completing(requests, count, false);
     if (completing.none() || completed == nullptr || indices == nullptr)
         return real::Testsome(count, requests, completed, indices, statuses);
     const Statuses seen(statuses, count);
     *completed = 0;
-    const int code = real::Testsome(count, requests, completed, indices, seen);
+    const int code = error::unless_thrown([&] { return real::Testsome(count, requests, completed, indices, seen); },
+                                          [&] { completing.thrown(seen.first(*completed), indices); });
     return completing.several(code, seen.first(*completed), indices);
 }
 
 int get_status(MPI_Request request, int* flag, MPI_Status* status) {
+    if (StandIns with(&request, 1); with.any()) [[unlikely]]
+        return get_status(*with.requests(), flag, status);
     const Found found = find(request);
     if (!counts(found) || flag == nullptr)
         return real::Request_get_status(request, flag, status);
@@ -162,15 +190,20 @@ int start(MPI_Request* request) {
         }
         return code;
     }
-    code = real::Start(request);
+    if (found.record->stand_in != MPI_REQUEST_NULL)
+        return refuse_second_start(*found.record);
+    const std::shared_ptr<progress::Operation> operation = found.record->start(request, code);
+    if (operation != nullptr)
+        return stand_in(*found.record, operation);
     if (*request != before) {
         HostReceive receive = found.record->receive;
+        HostStarter starter = found.record->start;
         leave(found);
-        enter(*request, std::move(receive), true);
+        enter(*request, std::move(receive), std::move(starter));
     }
     if (code == MPI_SUCCESS) {
         Record& record = *find(*request).record;
-        record.answered = false;
+        record.seen = kNotSeen;
         record.started = true;
     }
     return code;
@@ -187,11 +220,13 @@ int startall(int count, MPI_Request* requests) {
 }
 
 int cancel(MPI_Request* request) {
+    if (StandIns with(request, 1); with.any()) [[unlikely]]
+        return cancel(with.requests());
     const Found found = request != nullptr ? find(*request) : Found{};
     const std::shared_ptr<Handle> handle = found ? found.record->handle : nullptr;
     if (handle == nullptr || !handle->persistent() || handle->operation() == nullptr)
-        return real::Cancel(request);  // which asks a generalized request's cancel function
-    const Hold hold;
+        return real::Cancel(request);  // which calls a generalized request's cancel function
+    const progress::Hold hold;
     if (!handle->operation()->done())
         handle->operation()->cancel();
     return MPI_SUCCESS;
@@ -201,19 +236,15 @@ int free(MPI_Request* request) {
     const Found found = request != nullptr ? find(*request) : Found{};
     if (!found)
         return real::Request_free(request);
-    const Record& record = *found.record;
-    if (const std::shared_ptr<Handle> handle = record.handle) {
-        leave(found);
-        return handle->free(*request);
-    }
-    HostReceive receive = record.receive;
-    const bool active = !record.persistent || record.started;
+    // The memory of a watched receive that is freed while it is active is not checked any more: the program may find
+    // out in other ways when it is complete, and reuse the memory.
+    const std::shared_ptr<Handle> handle = found.record->handle;
+    if (handle == nullptr)
+        if (StandIns with(request, 1); with.any())
+            if (const int code = free(with.requests()); code != MPI_SUCCESS)
+                return code;
     leave(found);
-    if (!active)
-        return real::Request_free(request);
-    abandon(*request, std::move(receive));
-    *request = MPI_REQUEST_NULL;
-    return MPI_SUCCESS;
+    return handle != nullptr ? handle->free(*request) : real::Request_free(request);
 }
 
 }  // namespace swy::request::complete

@@ -1,15 +1,16 @@
-// The completion calls, and those that start, cancel and free requests, while a request of ours or a watched one is
-// known. The doors come here; MPI 4.0 section 3.7 says what each does.
+// The completion calls, and those that start, cancel and free requests, while a request of Switchyard's or a watched
+// one exists. The wrappers call these functions; MPI 4.0 section 3.7 says what each does.
 #pragma once
 
 #include <mpi.h>
 
+#include "progress/engine.hpp"
 #include "request/handle.hpp"
 
 namespace swy::request::complete {
 
 inline bool needed() {
-    return known_requests.load(std::memory_order_relaxed) != 0;
+    return progress::known_requests.load(std::memory_order_relaxed) != 0;
 }
 
 int wait(MPI_Request* request, MPI_Status* status);

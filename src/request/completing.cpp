@@ -8,8 +8,8 @@
 
 #include "comm/state.hpp"
 #include "error/error.hpp"
+#include "progress/engine.hpp"
 #include "real.hpp"
-#include "request/engine.hpp"
 #include "request/known.hpp"
 #include "request/watched.hpp"
 
@@ -31,11 +31,11 @@ int class_of(int code) {
 
 Failure settle_ours(const Known& known, MPI_Status& status) {
     Failure failure;
-    const std::shared_ptr<Operation> operation = known.handle->operation();
+    const std::shared_ptr<progress::Operation> operation = known.handle->operation();
     if (operation == nullptr || !operation->done()) {
         show({}, status);
     } else {
-        const Outcome& outcome = operation->outcome();
+        const progress::Outcome& outcome = operation->outcome();
         show(outcome, status);
         failure = {outcome.mpi_class, outcome.text, operation->owner()};
         known.handle->ended();
@@ -45,7 +45,7 @@ Failure settle_ours(const Known& known, MPI_Status& status) {
     return failure;
 }
 
-// A watched receive has completed; its request is as the real call has left it.
+// Ends the watch of a receive that has completed; `request` is as the real call has left it.
 void end_watch(const Known& known, MPI_Request request) {
     if (request == MPI_REQUEST_NULL)
         leave(known.found);
@@ -53,15 +53,25 @@ void end_watch(const Known& known, MPI_Request request) {
         known.found.record->started = false;
 }
 
+// Returns what the watched receive holds; checks it now if nobody has done so before.
+Seen seen_in(const Known& known, MPI_Status& status) {
+    Seen seen = known.seen != kNotSeen ? known.seen : seen_by(known.found);
+    if (seen == kNotSeen) {
+        const progress::Hold hold;
+        seen = envelope_arrived(known.receive, status);
+    }
+    if (seen != kOrdinary)
+        real::Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(seen));
+    return seen;
+}
+
 Failure settle(const Known& known, MPI_Request request, int real_class, MPI_Status& status) {
     if (known.handle != nullptr)
         return settle_ours(known, status);
     Failure failure;
     if ((real_class == MPI_SUCCESS || real_class == MPI_ERR_TRUNCATE) && may_hold_envelope(status)) {
-        const Hold hold;
-        const int mpi_class = envelope_arrived(known.receive, status, false);
-        if (real_class == MPI_SUCCESS && mpi_class != MPI_SUCCESS)
-            failure = {mpi_class,
+        if (seen_in(known, status) != kOrdinary && real_class == MPI_SUCCESS)
+            failure = {MPI_ERR_TRUNCATE,
                        fmt::format("{}: the message from rank {} with tag {} is longer than the receive's buffer of {} "
                                    "bytes",
                                    name(known.receive.call), status.MPI_SOURCE, status.MPI_TAG, known.receive.bytes),
@@ -71,13 +81,26 @@ Failure settle(const Known& known, MPI_Request request, int real_class, MPI_Stat
     return failure;
 }
 
+bool is_persistent(const Known& known) {
+    return known.handle != nullptr ? known.handle->persistent() : known.found.record->persistent();
+}
+
+// MPI returns an empty status for an inactive request (MPI 4.0 section 3.7.6), whereas the status of a receive names a
+// rank.
+bool is_inactive(MPI_Request request) {
+    int flag = 0;
+    MPI_Status status;
+    return real::Request_get_status(request, &flag, &status) == MPI_SUCCESS && flag != 0 &&
+           status.MPI_SOURCE == MPI_ANY_SOURCE;
+}
+
 bool only_watched(const Known& known, int real_class, const MPI_Status& status) {
     return known.handle == nullptr && real_class == MPI_SUCCESS && !may_hold_envelope(status);
 }
 
 int raise(const Failure& failure) {
     const Owner& owner = failure.owner;
-    // A communicator may be freed before what is under way on it is done; a file may not be closed.
+    // A communicator may be freed before what is pending on it is complete; a file may not be closed.
     const bool lives = owner.kind == Owner::Kind::kFile || owner.comm == MPI_COMM_WORLD || comm::lives(owner.comm);
     return error::raise(lives ? owner : Owner(MPI_COMM_WORLD), failure.mpi_class, failure.text);
 }
@@ -94,19 +117,28 @@ int complete_one(const Known& known, MPI_Request request, int code, MPI_Status& 
 }
 
 void look_at(const Known& known, MPI_Status& status) {
-    if (known.handle == nullptr)
+    if (known.handle == nullptr) {
+        if (may_hold_envelope(status))
+            known.found.record->seen.store(seen_in(known, status), std::memory_order_relaxed);
         return;
-    const std::shared_ptr<Operation> operation = known.handle->operation();
-    show(operation != nullptr && operation->done() ? operation->outcome() : Outcome{}, status);
+    }
+    const std::shared_ptr<progress::Operation> operation = known.handle->operation();
+    show(operation != nullptr && operation->done() ? operation->outcome() : progress::Outcome{}, status);
 }
 
-Completing::Completing(const MPI_Request* requests, int count) : requests_(requests) {
+void thrown(const Known& known, MPI_Request request, MPI_Status& status) {
+    if (request == MPI_REQUEST_NULL || (is_persistent(known) && is_inactive(request)))
+        settle(known, request, MPI_ERR_TRUNCATE, status);
+}
+
+Completing::Completing(const MPI_Request* requests, int count, bool waits) : requests_(requests) {
     for (int i = 0; requests != nullptr && i < count; ++i) {
         const Found found = find(requests[i]);
         if (!counts(found))
             continue;
         if (known_.empty())
             known_.reserve(std::min(static_cast<std::size_t>(count - i), kUsual));
+        found.record->waited = waits || found.record->waited;
         known_.emplace_back(i, found);
     }
 }
@@ -122,6 +154,22 @@ int Completing::one(int index, int code, MPI_Status& status) {
     if (known == nullptr)
         return code;
     return complete_one(*known, requests_[index], code, status);
+}
+
+template <typename Settle>
+void Completing::each(std::span<MPI_Status> statuses, const int* indices, Settle settle) {
+    if (indices == nullptr)
+        for (const Known& known : known_)
+            settle(static_cast<std::size_t>(known.index), known);
+    else
+        for (std::size_t k = 0; k < statuses.size(); ++k)
+            if (const Known* known = at(indices[k]))
+                settle(k, *known);
+}
+
+void Completing::thrown(std::span<MPI_Status> statuses, const int* indices) {
+    each(statuses, indices,
+         [&](std::size_t k, const Known& known) { request::thrown(known, requests_[known.index], statuses[k]); });
 }
 
 int Completing::several(int code, std::span<MPI_Status> statuses, const int* indices) {
@@ -141,21 +189,15 @@ int Completing::several(int code, std::span<MPI_Status> statuses, const int* ind
         if (failure.mpi_class != MPI_SUCCESS)
             failures.emplace_back(k, std::move(failure));
     };
-    if (indices == nullptr)
-        for (const Known& known : known_)
-            settle_one(static_cast<std::size_t>(known.index), known);
-    else
-        for (std::size_t k = 0; k < statuses.size(); ++k)
-            if (const Known* known = at(indices[k]))
-                settle_one(k, *known);
+    each(statuses, indices, settle_one);
     if (failures.empty())
         return code;
-    if (!in_status)  // those that have not failed must say so too (MPI 4.0 section 3.7.5)
+    if (!in_status)  // requests that have not failed must say so too (MPI 4.0 section 3.7.5)
         for (MPI_Status& status : statuses)
             status.MPI_ERROR = MPI_SUCCESS;
     for (const auto& [k, failure] : failures)
         statuses[k].MPI_ERROR = error::code(failure.mpi_class, failure.text);
-    if (!in_status)  // else MPI has asked an error handler already
+    if (!in_status)  // else MPI has called an error handler already
         statuses[failures.front().first].MPI_ERROR = raise(failures.front().second);
     return MPI_ERR_IN_STATUS;
 }

@@ -1,5 +1,6 @@
-// What a completion call does around the real one while a request of ours, or a watched one, is known: remembers which
-// of its requests those are, and afterwards writes their statuses and raises their errors. Used by complete.cpp alone.
+// What a completion call does around the real one while a request of Switchyard's, or a watched one, exists: it notes
+// which of its requests those are, and afterwards writes their statuses and raises their errors. Only complete.cpp uses
+// it.
 #pragma once
 
 #include <mpi.h>
@@ -13,49 +14,64 @@
 
 namespace swy::request {
 
-// What is known of a request before the real call: afterwards MPI may use its address again, and another thread the
-// record.
+// What is known of a request before the real call. Afterwards MPI may reuse its address, and another thread the record.
 struct Known {
     int index = 0;
     Found found;
     std::shared_ptr<Handle> handle;  // null for a watched receive
     HostReceive receive;
+    Seen seen = kNotSeen;
 
-    Known(int place, const Found& seen) : index(place), found(seen), handle(seen.record->handle) {
-        if (handle == nullptr)
-            receive = seen.record->receive;
+    Known(int place, const Found& now) : index(place), found(now), handle(now.record->handle) {
+        if (handle != nullptr)
+            return;
+        receive = now.record->receive;
+        seen = now.record->seen.load(std::memory_order_relaxed);
     }
 };
 
-// May the completion of the request change anything? An inactive one may have the status of its last message.
+// Tells whether the completion of the request may change anything. A call on an inactive request may return the status
+// of its last message.
 inline bool counts(const Found& found) {
-    return found && (found.record->handle != nullptr || !found.record->persistent || found.record->started);
+    return found && (found.record->handle != nullptr || !found.record->persistent() || found.record->started);
 }
 
-// After a real call with `code` that has completed the request, now `request`: writes the status and raises the error.
-// The code for the program.
+// Called after a real call with `code` has completed the request, which is `request` now: writes the status and raises
+// the error. Returns the code for the program.
 int complete_one(const Known& known, MPI_Request request, int code, MPI_Status& status);
 
-// After one that has only looked, and found it done.
+// Called after a real call that has only looked at the request, and found it complete.
 void look_at(const Known& known, MPI_Status& status);
+
+// Called after an exception, thrown by the program's error handler, has left a real call: what the call has completed
+// has ended for Switchyard too. That request is MPI_REQUEST_NULL now, or inactive when it is persistent (Open MPI 4.1
+// frees one that has failed). The status is as MPI has left it.
+void thrown(const Known& known, MPI_Request request, MPI_Status& status);
 
 // The same for an array.
 class Completing {
   public:
-    // Before the real call. The array is the program's; the real call changes it.
-    Completing(const MPI_Request* requests, int count);
+    // Constructed before the real call; `waits` when that call waits. The array is the program's; the real call changes
+    // it.
+    Completing(const MPI_Request* requests, int count, bool waits);
 
     bool none() const { return known_.empty(); }
 
-    // After a call that has completed one request, or none (an index below 0), with the real call's code and a status.
-    // The code for the program.
+    // Called after a real call that has completed one request, or none (an index below 0), with the real call's code
+    // and a status. Returns the code for the program.
     int one(int index, int code, MPI_Status& status);
 
-    // After one that has completed several: statuses[k] is that of request indices[k], of request k without indices.
+    // As thrown() above: statuses[k] is that of request indices[k], of request k without indices.
+    void thrown(std::span<MPI_Status> statuses, const int* indices);
+
+    // Called after a real call that has completed several: statuses[k] is that of request indices[k], of request k
+    // without indices. Returns the code for the program.
     int several(int code, std::span<MPI_Status> statuses, const int* indices);
 
   private:
     Known* at(int index);
+    template <typename Settle>
+    void each(std::span<MPI_Status> statuses, const int* indices, Settle settle);
 
     static constexpr std::size_t kUsual = 8;
     alignas(Known) std::byte usual_[kUsual * sizeof(Known)];  // no allocation for a few requests

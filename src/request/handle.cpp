@@ -3,21 +3,21 @@
 #include <cstdio>
 
 #include "comm/state.hpp"
+#include "progress/engine.hpp"
 #include "real.hpp"
-#include "request/engine.hpp"
 #include "request/known.hpp"
 #include "request/table.hpp"
 
 namespace swy::request {
 
-void show(const Outcome& outcome, MPI_Status& status) {
+void show(const progress::Outcome& outcome, MPI_Status& status) {
     status.MPI_SOURCE = outcome.source;
     status.MPI_TAG = outcome.tag;
     real::Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(outcome.bytes));
     real::Status_set_cancelled(&status, outcome.cancelled ? 1 : 0);
 }
 
-void say_unasked(const Operation& operation) {
+void say_unasked(const progress::Operation& operation) {
     if (operation.outcome().mpi_class != MPI_SUCCESS)
         std::fprintf(stderr, "switchyard: %s (its request had been freed)\n", operation.outcome().text.c_str());
 }
@@ -27,7 +27,7 @@ namespace {
 // A generalized request. MPI owns one reference (Grequest_start's extra state) until it has been completed and freed.
 class Generalized final : public Handle {
   public:
-    explicit Generalized(std::shared_ptr<Operation> operation) { operation_ = std::move(operation); }
+    explicit Generalized(std::shared_ptr<progress::Operation> operation) { operation_ = std::move(operation); }
 
     static int begin(const std::shared_ptr<Generalized>& handle, MPI_Request* request) {
         auto* mine = new std::shared_ptr<Generalized>(handle);
@@ -38,17 +38,17 @@ class Generalized final : public Handle {
         }
         enter(handle->request_, handle);
         *request = handle->request_;
-        const Hold hold;
+        const progress::Hold hold;
         handle->operation_->tell(handle.get());
         return MPI_SUCCESS;
     }
 
     bool persistent() const override { return false; }
-    int start(MPI_Request& request) override { return real::Start(&request); }  // which says what is wrong
+    int start(MPI_Request& request) override { return real::Start(&request); }  // MPI reports what is wrong
 
     int free(MPI_Request& request) override {
         {
-            const Hold hold;
+            const progress::Hold hold;
             freed_ = true;
             if (operation_->done())
                 say_unasked(*operation_);
@@ -56,19 +56,19 @@ class Generalized final : public Handle {
         return real::Request_free(&request);
     }
 
-    void completed(Operation& operation) override {
+    void completed(progress::Operation& operation) override {
         if (freed_)
             say_unasked(operation);
-        real::Grequest_complete(request_);  // may be the end of this object
+        real::Grequest_complete(request_);  // may destroy this object
     }
 
   private:
     static Generalized& of(void* state) { return **static_cast<std::shared_ptr<Generalized>*>(state); }
 
-    // An error is not for MPI to report, which would ask MPI_COMM_WORLD's handler: the doors do (Completing).
+    // MPI must not report the error, since it would call MPI_COMM_WORLD's handler: the wrappers report it (Completing).
     static int query(void* state, MPI_Status* status) {
-        const Operation& operation = *of(state).operation_;
-        show(operation.done() ? operation.outcome() : Outcome{}, *status);
+        const progress::Operation& operation = *of(state).operation_;
+        show(operation.done() ? operation.outcome() : progress::Outcome{}, *status);
         return MPI_SUCCESS;
     }
 
@@ -78,14 +78,14 @@ class Generalized final : public Handle {
     }
 
     static int cancel(void* state, int complete) {
-        const std::shared_ptr<Operation> operation = of(state).operation_;
+        const std::shared_ptr<progress::Operation> operation = of(state).operation_;
         if (complete != 0)
             return MPI_SUCCESS;
-        if (held_here()) {
+        if (progress::held_here()) {
             operation->cancel();
             return MPI_SUCCESS;
         }
-        const Hold hold;
+        const progress::Hold hold;
         if (!operation->done())
             operation->cancel();
         return MPI_SUCCESS;
@@ -97,9 +97,9 @@ class Generalized final : public Handle {
 
 }  // namespace
 
-int hand_out(std::shared_ptr<Operation> operation, MPI_Request* request) {
-    if (operation->comm() != MPI_COMM_NULL)  // files have none, and MPI_Imrecv may have none
-        comm::of(operation->comm());         // so that an error can tell whether the communicator still is
+int hand_out(std::shared_ptr<progress::Operation> operation, MPI_Request* request) {
+    if (operation->comm() != MPI_COMM_NULL)  // an operation on a file has none, and MPI_Imrecv may have none
+        comm::of(operation->comm());         // so that an error can tell whether the communicator still exists
     return Generalized::begin(std::make_shared<Generalized>(std::move(operation)), request);
 }
 

@@ -1,7 +1,7 @@
-// MPI requests that stand for operations, and what must be known of the program's own. Real handles throughout, so
-// that arrays may mix them and Fortran may look inside: a generalized request for a non-blocking operation (MPI 4.0
-// section 13.2), a persistent receive of an empty message from this process to itself for a persistent one.
-// The real completion functions serve all of them; doors add what those cannot know (Completing).
+// MPI requests that stand for operations, and what must be known of the program's own requests. All handles are real
+// ones, so that arrays may mix them and Fortran may look inside: a generalized request for a non-blocking operation
+// (MPI 4.0 section 13.2), a persistent receive of an empty message from this process to itself for a persistent one.
+// The real completion functions serve all of them; the wrappers add what those cannot know (Completing).
 #pragma once
 
 #include <mpi.h>
@@ -12,21 +12,22 @@
 #include <memory>
 
 #include "datatype/layout.hpp"
-#include "request/operation.hpp"
+#include "progress/operation.hpp"
 
 namespace swy::request {
 
-// A new request for the operation, which completes when it does. Not under the engine's lock. MPI's code.
-int hand_out(std::shared_ptr<Operation> operation, MPI_Request* request);
+// Creates a request for the operation, which completes when the operation does. Not called under the engine's lock.
+// Returns MPI's code.
+int hand_out(std::shared_ptr<progress::Operation> operation, MPI_Request* request);
 
-// A new inactive persistent request; `start` begins the operation each time it is started (nullptr, and MPI's code of
-// an error that has been raised, when it cannot). Not under the lock.
-using Starter = std::function<std::shared_ptr<Operation>(int& code)>;
+// Creates an inactive persistent request; `start` starts the operation each time the request is started (and returns
+// nullptr, with MPI's code of an error that has been raised, when it cannot). Not called under the lock.
+using Starter = std::function<std::shared_ptr<progress::Operation>(int& code)>;
 int hand_out_persistent(CallId call, MPI_Comm comm, Starter start, MPI_Request* request);
 
-// A receive into host memory that MPI carries, but in which an envelope may arrive: where its first bytes are is
-// remembered until it completes. `layout` is null for a predefined type. Lock-free for a handle that MPI has used
-// before.
+// A watched receive: a receive of MPI's own into host memory, in which an envelope may arrive. It is noted where the
+// first bytes are until it completes. `layout` is null for a predefined type. Watching is lock-free for a handle that
+// MPI has used before.
 struct HostReceive {
     void* address = nullptr;
     std::size_t count = 0;
@@ -35,23 +36,25 @@ struct HostReceive {
     MPI_Comm comm = MPI_COMM_NULL;
     CallId call{};
 };
-void watch(MPI_Request request, HostReceive receive, bool persistent);
+void watch(MPI_Request request, HostReceive receive);
 
-// What happens when a watched receive has completed with as many bytes as an envelope has: settles it when it is one,
-// and rewrites the status; MPI's class of error. `ahead`: the program has yet to complete it, and it is asked again
-// then. Called under the engine's lock. Set by p2p.
-using Arrived = int (*)(const HostReceive& receive, MPI_Status& status, bool ahead);
+// The same for a persistent receive. `start` starts MPI's request, or returns the operation that receives in its place,
+// for a message that a probe has taken from MPI. `code` is MPI's; an error has been raised.
+using HostStarter = std::function<std::shared_ptr<progress::Operation>(MPI_Request* request, int& code)>;
+void watch_persistent(MPI_Request request, HostReceive receive, HostStarter start);
+
+// Checks a watched receive that has completed with as many bytes as an envelope has, and answers the envelope. Returns
+// how many bytes the message has that the envelope stands for, which is too long for the receive; 0 where there is no
+// envelope. Called once, under the engine's lock. p2p sets it.
+using Arrived = std::size_t (*)(const HostReceive& receive, const MPI_Status& status);
 extern Arrived envelope_arrived;
 
-// A service of the engine, for processes in which one thread calls MPI: an envelope that has arrived in a watched
-// receive is answered although the program has yet to complete it. It may wait for its own sends first, whose receivers
-// wait for that answer: both have been sent too long a message, and must hear of it.
+// A service of the engine, for processes in which only one thread calls MPI: it answers an envelope that has arrived in
+// a watched receive although the program has yet to complete the receive. The program may wait for its own sends first,
+// whose receivers wait for that answer: both have been sent too long a message, and must get the error.
 bool answer_watched();
 
-// Is there any request of ours, or any watched one? While not, completion doors are the real functions.
-extern std::atomic<int> known_requests;
-
-// Before MPI goes down.
+// Called before MPI_Finalize.
 void release_handles();
 
 }  // namespace swy::request

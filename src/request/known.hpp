@@ -1,41 +1,41 @@
-// What stands behind a request of ours. Used by src/request alone.
+// The object behind a request of Switchyard's. Only src/request uses it.
 #pragma once
 
 #include <mpi.h>
 
 #include <memory>
 
-#include "request/operation.hpp"
+#include "progress/operation.hpp"
 
 namespace swy::request {
 
-class Handle : public Completion {
+class Handle : public progress::Completion {
   public:
     // The operation that the request stands for; null for an inactive persistent one.
-    const std::shared_ptr<Operation>& operation() const { return operation_; }
+    const std::shared_ptr<progress::Operation>& operation() const { return operation_; }
 
     virtual bool persistent() const = 0;
 
-    // Begins a persistent one, whose handle MPI may replace. MPI's code; an error has been raised.
+    // Starts a persistent request, whose handle MPI may replace. Returns MPI's code; an error has been raised.
     virtual int start(MPI_Request& request) = 0;
 
-    // MPI_Request_free: the operation goes on, and nobody asks any more what became of it.
+    // Handles MPI_Request_free: the operation goes on, and no call returns its outcome any more.
     virtual int free(MPI_Request& request) = 0;
 
-    // The program has completed it.
+    // Called when the program has completed the request.
     void ended() {
         if (persistent())
             operation_.reset();
     }
 
   protected:
-    std::shared_ptr<Operation> operation_;
+    std::shared_ptr<progress::Operation> operation_;
 };
 
-// What the program's status must say.
-void show(const Outcome& outcome, MPI_Status& status);
+// Writes the outcome to the program's status.
+void show(const progress::Outcome& outcome, MPI_Status& status);
 
-// The failure of an operation whose request has been freed: there is no call that could return it.
-void say_unasked(const Operation& operation);
+// Prints the failure of an operation whose request has been freed: there is no call that could return it.
+void say_unasked(const progress::Operation& operation);
 
 }  // namespace swy::request

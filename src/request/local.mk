@@ -1,20 +1,12 @@
-# Waiting with progress, operations, and the requests that stand for them.
+# MPI's handles for operations: completion calls, watched and persistent requests.
 libswy_la_SOURCES += \
-    src/request/complete.cpp \
-    src/request/complete.hpp \
-    src/request/completing.cpp \
-    src/request/completing.hpp \
-    src/request/engine.cpp \
-    src/request/engine.hpp \
-    src/request/handle.cpp \
-    src/request/handle.hpp \
+    src/request/complete.cpp src/request/complete.hpp \
+    src/request/completing.cpp src/request/completing.hpp \
+    src/request/handle.cpp src/request/handle.hpp \
     src/request/known.hpp \
-    src/request/operation.cpp \
-    src/request/operation.hpp \
+    src/request/message_layer.cpp src/request/message_layer.hpp \
     src/request/persistent.cpp \
-    src/request/table.cpp \
-    src/request/table.hpp \
-    src/request/wait.cpp \
-    src/request/wait.hpp \
-    src/request/watched.cpp \
-    src/request/watched.hpp
+    src/request/real_end.cpp src/request/real_end.hpp \
+    src/request/stand_in.cpp src/request/stand_in.hpp \
+    src/request/table.cpp src/request/table.hpp \
+    src/request/watched.cpp src/request/watched.hpp

@@ -1,35 +1,29 @@
-// Persistent requests of ours. The handle is that of a persistent receive of no bytes from this process to itself; when
-// the operation is done, the message is sent.
+// Switchyard's persistent requests. The handle is that of a persistent receive of no bytes from this process to itself;
+// when the operation is done, the message is sent.
 #include <fmt/format.h>
 
 #include <mutex>
 #include <new>
 #include <vector>
 
+#include "call/private_comm.hpp"
 #include "comm/state.hpp"
 #include "error/error.hpp"
+#include "progress/engine.hpp"
 #include "real.hpp"
-#include "request/engine.hpp"
 #include "request/known.hpp"
 #include "request/table.hpp"
 
 namespace swy::request {
 namespace {
 
-// The communicator on which the messages travel, and the tags that no request of ours has.
+// The communicator on which those messages travel, and the tags that no such request has.
 class Channel {
   public:
     MPI_Comm comm() {
         const std::scoped_lock lock(mutex_);
-        if (comm_ == MPI_COMM_NULL) {
-            // Not a duplicate: that would ask the program's attribute callbacks.
-            MPI_Group group = MPI_GROUP_NULL;
-            if (real::Comm_group(MPI_COMM_SELF, &group) != MPI_SUCCESS)
-                return MPI_COMM_NULL;
-            if (real::Comm_create(MPI_COMM_SELF, group, &comm_) == MPI_SUCCESS)
-                real::Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-            real::Group_free(&group);
-        }
+        if (comm_ == MPI_COMM_NULL)
+            call::make_private_comm(MPI_COMM_SELF, &comm_);
         return comm_;
     }
 
@@ -95,7 +89,7 @@ class Persistent final : public Handle, public std::enable_shared_from_this<Pers
                                 fmt::format("MPI_Start: a request of {} is active already", name(call_)));
         try {
             int code = MPI_SUCCESS;
-            std::shared_ptr<Operation> operation = starter_(code);
+            std::shared_ptr<progress::Operation> operation = starter_(code);
             if (operation == nullptr)
                 return code;
             if (code = real::Start(&request); code != MPI_SUCCESS)
@@ -106,15 +100,15 @@ class Persistent final : public Handle, public std::enable_shared_from_this<Pers
             return error::raise(Owner(comm_), MPI_ERR_NO_MEM,
                                 fmt::format("MPI_Start: no host memory left for {}", name(call_)));
         }
-        const Hold hold;
+        const progress::Hold hold;
         operation_->tell(this);
         return MPI_SUCCESS;
     }
 
-    // An active one's receive is freed now too, and completes when the message comes (MPI 4.0 section 3.7.3).
+    // The receive of an active request is freed now too, and completes when the message comes (MPI 4.0 section 3.7.3).
     int free(MPI_Request& request) override {
         if (operation_ != nullptr) {
-            const Hold hold;
+            const progress::Hold hold;
             if (operation_->done())
                 say_unasked(*operation_);
             else
@@ -123,8 +117,8 @@ class Persistent final : public Handle, public std::enable_shared_from_this<Pers
         return real::Request_free(&request);
     }
 
-    void completed(Operation& operation) override {
-        const std::shared_ptr<Persistent> kept = std::move(kept_);  // of one that has been freed: it ends here
+    void completed(progress::Operation& operation) override {
+        const std::shared_ptr<Persistent> kept = std::move(kept_);  // set when the request was freed: it ends here
         if (kept != nullptr)
             say_unasked(operation);
         MPI_Request sent = MPI_REQUEST_NULL;
@@ -145,7 +139,7 @@ class Persistent final : public Handle, public std::enable_shared_from_this<Pers
 }  // namespace
 
 int hand_out_persistent(CallId call, MPI_Comm comm, Starter start, MPI_Request* request) {
-    comm::of(comm);  // so that an error can tell whether the communicator still is
+    comm::of(comm);  // so that an error can tell whether the communicator still exists
     return Persistent::begin(std::make_shared<Persistent>(call, comm, std::move(start)), request);
 }
 

@@ -1,56 +1,36 @@
-// Receives into host memory that MPI carries, and in which an envelope may arrive.
+// Watched receives: receives of MPI's own into host memory, in which an envelope may arrive.
 #include <utility>
 
+#include "progress/engine.hpp"
 #include "real.hpp"
-#include "request/engine.hpp"
 #include "request/table.hpp"
 #include "request/watched.hpp"
 
 namespace swy::request {
 namespace {
 
-// A receive whose request the program has freed while it was active: somebody must answer an envelope that comes.
-class Abandoned final : public Operation {
-  public:
-    Abandoned(MPI_Request request, HostReceive receive)
-        : Operation(receive.call, receive.comm), request_(request), receive_(std::move(receive)) {}
-
-    bool step() override {
-        if (!may_ask())
-            return false;
-        int flag = 0;
-        MPI_Status status;
-        if (real::Request_get_status(request_, &flag, &status) == MPI_SUCCESS && flag == 0)
-            return false;
-        if (flag != 0 && may_hold_envelope(status))
-            envelope_arrived(receive_, status, false);
-        real::Request_free(&request_);
-        finish({});
-        return true;
-    }
-
-  private:
-    MPI_Request request_;
-    const HostReceive receive_;
-};
-
-// Open MPI 4.1.4's MPI_Request_get_status takes a request for completed that a call waits for at that moment. The
-// length in its status is none before it really is.
+// Over UCX, Open MPI 4.1.4's MPI_Request_get_status takes a request for complete while another call waits for it, and
+// the status is then that of an earlier message of the same request object. So only the envelope itself shows that the
+// message is there; an envelope that has not been checked is never left in memory. A receive that has no room for an
+// envelope is checked as long as no call has waited for it.
 void answer(Record& record) {
-    if (record.handle != nullptr || record.answered || (record.persistent && !record.started) || !may_ask())
+    const bool has_room = record.receive.bytes >= call::kEnvelopeBytes;
+    if (record.handle != nullptr || record.seen != kNotSeen || (record.persistent() && !record.started) ||
+        (!has_room && record.waited) || !progress::may_poll())
         return;
     int flag = 0;
     MPI_Status status;
-    if (real::Request_get_status(record.request, &flag, &status) != MPI_SUCCESS || flag == 0 || status._ucount == 0)
+    if (real::Request_get_status(record.request, &flag, &status) != MPI_SUCCESS || flag == 0 ||
+        !may_hold_envelope(status))
         return;
-    record.answered = true;
-    if (may_hold_envelope(status))
-        envelope_arrived(record.receive, status, true);
+    if (const Seen seen = envelope_arrived(record.receive, status); seen != kOrdinary || !has_room)
+        record.seen = seen;
 }
 
 }  // namespace
 
-// Where another thread may complete the receive at the same time, its sender has to wait until the program does that.
+// Where another thread may complete the receive at the same time, this is no service, and the sender has to wait until
+// the program completes the receive.
 bool answer_watched() {
     look_at_some(answer);
     return false;
@@ -58,14 +38,12 @@ bool answer_watched() {
 
 constinit Arrived envelope_arrived = nullptr;
 
-void watch(MPI_Request request, HostReceive receive, bool persistent) {
-    enter(request, std::move(receive), persistent);
+void watch(MPI_Request request, HostReceive receive) {
+    enter(request, std::move(receive), nullptr);
 }
 
-void abandon(MPI_Request request, HostReceive receive) {
-    auto operation = std::make_shared<Abandoned>(request, std::move(receive));
-    const Hold hold;
-    add(std::move(operation));
+void watch_persistent(MPI_Request request, HostReceive receive, HostStarter start) {
+    enter(request, std::move(receive), std::move(start));
 }
 
 }  // namespace swy::request

@@ -20,6 +20,15 @@ inline constexpr std::string_view kSize = "bytes, or with K, M, G or T (powers o
 inline constexpr std::string_view kSeconds = "seconds";
 inline constexpr std::string_view kCount = "a number from 0 to 1000000";
 
+// Settings that had another name in the last release.
+struct Renamed {
+    std::string_view old_name, name;
+};
+inline constexpr Renamed kRenamed[] = {
+    {"SWITCHYARD_P2P_LANES", "SWITCHYARD_P2P_PAIR_COMMS"},
+    {"SWITCHYARD_P2P_LANE_AFTER", "SWITCHYARD_P2P_PAIR_COMM_AFTER"},
+};
+
 // One setting: how it looks, how it is read and printed, and, where ranks must agree on it, how it travels (as 8
 // bytes).
 struct Setting {
@@ -76,7 +85,7 @@ std::string show_size(const Values& values) {
 }
 
 // Words of an enumeration, in the order of its values.
-inline constexpr std::array<std::string_view, 3> kAgreeWords = {"full", "mpi", "trust"};
+inline constexpr std::array<std::string_view, 2> kAgreeWords = {"full", "mpi"};
 inline constexpr std::array<std::string_view, 3> kSyncWords = {"none", "legacy", "device"};
 inline constexpr std::array<std::string_view, 2> kNicsWords = {"near", "all"};
 inline constexpr std::array<std::string_view, 3> kP2pCommWords = {"pair", "shared", "auto"};
@@ -211,12 +220,11 @@ inline constexpr Setting kSettings[] = {
      read_file<&Values::tuning, &Values::tuning_file>,
      show_file<&Values::tuning, &Values::tuning_file>,
      SWY_AGREED(tuning)},
-    {{"SWITCHYARD_AGREE", "full, mpi or trust", "full",
+    {{"SWITCHYARD_AGREE", "full or mpi", "full",
       "With full, ranks agree on the route of each large collective before data moves, so that some may pass device "
       "memory and others host memory: over memory that they share where all are on one node, else by a small "
       "reduction of MPI's. With mpi it is always that, and ranks that pass host memory wait for it too, so that calls "
-      "which do not match are reported on every rank. With trust they do not agree: for programs in which all ranks "
-      "are known to pass the same kind of memory, device and size; others hang.",
+      "which do not match are reported on every rank.",
       true},
      read_word<&Values::agree, kAgreeWords>,
      show_word<&Values::agree, kAgreeWords>,
@@ -272,24 +280,24 @@ inline constexpr Setting kSettings[] = {
     {{"SWITCHYARD_P2P_COMM", "pair, shared or auto", "auto",
       "Which NCCL communicator carries messages between two ranks: pair makes one for each directed pair of devices, "
       "shared uses that of the program's communicator, auto the latter until a pair has moved "
-      "SWITCHYARD_P2P_LANE_AFTER bytes.",
+      "SWITCHYARD_P2P_PAIR_COMM_AFTER bytes.",
       true},
      read_word<&Values::p2p_comm, kP2pCommWords>,
      show_word<&Values::p2p_comm, kP2pCommWords>,
      SWY_AGREED(p2p_comm)},
-    {{"SWITCHYARD_P2P_LANES", kCount, "16",
+    {{"SWITCHYARD_P2P_PAIR_COMMS", kCount, "16",
       "How many NCCL communicators of a pair a process has at most; the least recently used is ended for a new one.",
       true},
-     [](std::string_view text, Values& values) { return parse_int(text, 0, 1000000, values.p2p_lanes); },
-     [](const Values& values) { return std::to_string(values.p2p_lanes); },
-     SWY_AGREED(p2p_lanes)},
-    {{"SWITCHYARD_P2P_LANE_AFTER", kSize, "4M",
+     [](std::string_view text, Values& values) { return parse_int(text, 0, 1000000, values.p2p_pair_comms); },
+     [](const Values& values) { return std::to_string(values.p2p_pair_comms); },
+     SWY_AGREED(p2p_pair_comms)},
+    {{"SWITCHYARD_P2P_PAIR_COMM_AFTER", kSize, "4M",
       "With SWITCHYARD_P2P_COMM=auto, how many bytes one rank has sent another before the pair gets an NCCL "
       "communicator of its own.",
       true},
-     read_size<&Values::p2p_lane_after>,
-     show_size<&Values::p2p_lane_after>,
-     SWY_AGREED(p2p_lane_after)},
+     read_size<&Values::p2p_pair_comm_after>,
+     show_size<&Values::p2p_pair_comm_after>,
+     SWY_AGREED(p2p_pair_comm_after)},
     {{"SWITCHYARD_P2P_CHUNK", kSize, "512K",
       "The size of the pieces in which a large staged message is copied and sent, so that both overlap. At least 4K.",
       true},

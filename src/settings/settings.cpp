@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdlib>
@@ -54,9 +55,19 @@ bool& from_first_rank() {
 }
 
 // nullptr where the variable is not set or set to nothing.
-const char* variable(const Setting& setting) {
-    const char* text = std::getenv(setting.row.name.data());  // names are literals: they end in NUL
+const char* variable(std::string_view name) {
+    const char* text = std::getenv(name.data());  // names are literals: they end in NUL
     return text != nullptr && *text != '\0' ? text : nullptr;
+}
+
+// By the setting's name, else by the one that it had.
+const char* variable(const Setting& setting) {
+    const char* text = variable(setting.row.name);
+    for (const Renamed& renamed : kRenamed) {
+        if (text == nullptr && renamed.name == setting.row.name)
+            text = variable(renamed.old_name);
+    }
+    return text;
 }
 
 std::string_view nearest_name(std::string_view name) {
@@ -71,7 +82,8 @@ bool known(std::string_view name) {
         if (name == setting.row.name)
             return true;
     }
-    return false;
+    return std::any_of(std::begin(kRenamed), std::end(kRenamed),
+                       [=](const Renamed& renamed) { return name == renamed.old_name; });
 }
 
 std::string unknown_variables() {
@@ -107,6 +119,16 @@ std::string read(Values& into) {
     if (!problems.empty())
         problems.pop_back();
     return problems;
+}
+
+std::string old_names() {
+    std::string text;
+    for (const Renamed& renamed : kRenamed) {
+        if (variable(renamed.old_name) != nullptr)
+            text += (text.empty() ? "" : "\n") + std::string(renamed.old_name) + " is called " +
+                    std::string(renamed.name) + " now; the old name will not be understood in the next release";
+    }
+    return text;
 }
 
 const Values& values() {

@@ -12,7 +12,7 @@
 
 namespace swy::settings {
 
-enum class Agree : std::uint8_t { kFull, kMpi, kTrust };
+enum class Agree : std::uint8_t { kFull, kMpi };
 enum class Sync : std::uint8_t { kNone, kLegacy, kDevice };
 enum class P2pComm : std::uint8_t { kPair, kShared, kAuto };
 enum class Nics : std::uint8_t { kNear, kAll };
@@ -29,19 +29,20 @@ struct Values {
         65536;            // SWITCHYARD_NCCL_THRESHOLD: bytes from which a collective agrees and takes NCCL (agreed)
     bool tuning = false;  // SWITCHYARD_TUNING=FILE (agreed, the file is rank 0's alone)
     std::string tuning_file;
-    Agree agree = Agree::kFull;         // SWITCHYARD_AGREE=full|mpi|trust (agreed)
+    Agree agree = Agree::kFull;         // SWITCHYARD_AGREE=full|mpi (agreed)
     bool deterministic = false;         // SWITCHYARD_DETERMINISTIC (agreed)
     Sync sync = Sync::kLegacy;          // SWITCHYARD_SYNC=none|legacy|device
     double timeout = 0;                 // SWITCHYARD_TIMEOUT seconds, 0 is none (agreed)
     bool cuda_aware_mpi = false;        // SWITCHYARD_CUDA_AWARE_MPI (agreed)
     std::size_t p2p_threshold = 65536;  // SWITCHYARD_P2P_THRESHOLD: bytes from which a message has an envelope (agreed)
     P2pComm p2p_comm = P2pComm::kAuto;  // SWITCHYARD_P2P_COMM=pair|shared|auto (agreed)
-    int p2p_lanes = 16;                 // SWITCHYARD_P2P_LANES: lanes of one process at a time (agreed)
-    std::size_t p2p_lane_after = 4u << 20;  // SWITCHYARD_P2P_LANE_AFTER: bytes after which a pair earns a lane (agreed)
-    std::size_t p2p_chunk = 512u << 10;     // SWITCHYARD_P2P_CHUNK: bytes of a chunk of the staged pipeline (agreed)
-    bool eager = false;                     // SWITCHYARD_EAGER: NCCL communicators are made with MPI's (agreed)
-    int comm_cache = 8;                     // SWITCHYARD_COMM_CACHE: idle NCCL communicators kept (agreed)
-    bool groups = false;                    // SWITCHYARD_GROUPS=FILE (agreed, the file is rank 0's alone)
+    int p2p_pair_comms = 16;  // SWITCHYARD_P2P_PAIR_COMMS: pair communicators of one process at a time (agreed)
+    std::size_t p2p_pair_comm_after =
+        4u << 20;                        // SWITCHYARD_P2P_PAIR_COMM_AFTER: bytes after which a pair gets one (agreed)
+    std::size_t p2p_chunk = 512u << 10;  // SWITCHYARD_P2P_CHUNK: bytes of a chunk of the staged pipeline (agreed)
+    bool eager = false;                  // SWITCHYARD_EAGER: NCCL communicators are made with MPI's (agreed)
+    int comm_cache = 8;                  // SWITCHYARD_COMM_CACHE: idle NCCL communicators kept (agreed)
+    bool groups = false;                 // SWITCHYARD_GROUPS=FILE (agreed, the file is rank 0's alone)
     std::string groups_file;
     std::size_t pinned_pool = 64u << 20;  // SWITCHYARD_PINNED_POOL: bytes of pinned memory kept per device
     ReportTo report = ReportTo::kOff;     // SWITCHYARD_REPORT=0|1|json:FILE (agreed, the file is rank 0's alone)
@@ -64,8 +65,12 @@ std::vector<Shown> show();
 
 // Reads the environment. Returns "" or a text that names the variable, the value, what is allowed, and the nearest
 // valid name for an unknown SWITCHYARD_* variable (all problems, one a line). A variable set to nothing counts as not
-// set. What is valid is taken even when something else is not.
+// set. What is valid is taken even when something else is not. A setting that has been renamed is read under its old
+// name too, for one release.
 std::string read(Values& into);
+
+// A sentence for each variable in the environment that has an old name, with the new one, one a line; "" for none.
+std::string old_names();
 
 const Values& values();
 void install(Values values, bool from_rank_zero);

@@ -14,12 +14,6 @@ struct Device {
     std::string uuid, name;
 };
 
-// The devices that this process sees, by ordinal; none without a usable driver, which is not loaded here.
-std::vector<Device> driver_devices();
-
-// The PCI address of one of them; "" where the driver does not say.
-std::string pci_address(int ordinal);
-
 // Makes the machine's GPUs those that the driver shows, in PCI order, with the places and links that hwloc knows of
 // them; one that hwloc does not list has no known place. `devices` are by ordinal; slices of one GPU are devices of
 // their own. Returns each ordinal's GPU.

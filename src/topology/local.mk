@@ -6,7 +6,6 @@ swy_topology_sources = \
     src/topology/cpus.cpp src/topology/cpus.hpp \
     src/topology/devices.cpp src/topology/devices.hpp \
     src/topology/distance.cpp src/topology/distance.hpp \
-    src/topology/driver.cpp \
     src/topology/explain.cpp src/topology/explain.hpp \
     src/topology/lists.cpp src/topology/lists.hpp \
     src/topology/machine.cpp src/topology/machine.hpp \

@@ -250,6 +250,14 @@ std::string load(const std::string& xml, Topology& topology) {
 
 }  // namespace
 
+int count_cores() {
+    hwloc_topology_t made = nullptr;
+    if (hwloc_topology_init(&made) != 0)
+        return 0;
+    const Topology topology(made);
+    return hwloc_topology_load(made) == 0 ? std::max(hwloc_get_nbobjs_by_type(made, HWLOC_OBJ_CORE), 0) : 0;
+}
+
 std::string read_machine(const std::string& xml, Machine& machine) {
     Topology topology;
     if (std::string problem = load(xml, topology); !problem.empty())

@@ -13,10 +13,6 @@ bool same(const Device& a, const Device& b) {
 
 }  // namespace
 
-Member this_process() {
-    return {own_binding(), driver_devices()};
-}
-
 std::string pack(const Member& member) {
     std::string text = member.binding.text() + "\n";
     for (const Device& device : member.devices)

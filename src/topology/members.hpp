@@ -13,8 +13,6 @@ struct Member {
     Cpus binding;                 // of the process
     std::vector<Device> devices;  // that it sees, by ordinal
 };
-Member this_process();  // asks a driver that is loaded already
-
 std::string pack(const Member& member);
 Member unpack(const std::string& text);
 

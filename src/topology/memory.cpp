@@ -111,19 +111,20 @@ std::size_t nearest_gpu(const Machine& machine, int node, std::span<const std::s
     return nearest;
 }
 
-std::size_t nearest_device(const void* address, std::span<const int> ordinals) {
+std::size_t nearest_gpu_here(const void* address, std::size_t count,
+                             const std::function<std::string(std::size_t)>& pci) {
     static const bool several = has_several_nodes();
-    if (ordinals.size() < 2 || !several)
+    if (count < 2 || !several)
         return 0;
     static const Machine* machine = [] {
         auto* read = new Machine;                    // not destroyed at exit
         static_cast<void>(read_machine("", *read));  // where that fails no node is known
         return read;
     }();
-    std::vector<std::string> pci;
-    for (const int ordinal : ordinals)
-        pci.push_back(pci_address(ordinal));
-    return nearest_gpu(*machine, node_of(address), pci);
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < count; ++i)
+        all.push_back(pci(i));
+    return nearest_gpu(*machine, node_of(address), all);
 }
 
 }  // namespace swy::topology

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,8 +32,9 @@ int node_of(const void* address);
 // of those that are equally near, and of all where the machine does not have the node. Its place in the list.
 std::size_t nearest_gpu(const Machine& machine, int node, std::span<const std::string> pci);
 
-// The same for host memory and this process's devices, by ordinal, on the machine at hand. Asks nothing where there is
-// one device or one NUMA node, and for the machine once.
-std::size_t nearest_device(const void* address, std::span<const int> ordinals);
+// The same for host memory and `count` GPUs, whose PCI addresses `pci` gives, on the machine at hand. Asks nothing
+// where there is one GPU or one NUMA node, and for the machine once.
+std::size_t nearest_gpu_here(const void* address, std::size_t count,
+                             const std::function<std::string(std::size_t)>& pci);
 
 }  // namespace swy::topology

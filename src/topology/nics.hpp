@@ -1,5 +1,5 @@
 // Which RDMA devices NCCL should use on a node. Plain functions of a machine; what is done with the answer is in
-// carrier/nccl.
+// src/nccl.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ BUILD = os.environ["SWY_BUILDDIR"]
 SOURCE = os.environ["SWY_SRCDIR"]
 COMMAND = os.path.join(BUILD, "switchyard")
 LIBRARY = os.path.join(BUILD, ".libs", "libswitchyard.so")
-VIRTUAL_GPUS = os.path.join(BUILD, "src", "vgpu", "lib")
+VIRTUAL_GPUS = os.path.join(BUILD, "vgpu", "lib")
 
 
 def environment(**changes):
@@ -37,8 +37,8 @@ def switchyard(*words, env=None, **options):
 
 
 def info(*words, **changes):
-    """`switchyard info --json` as an object, and the finished process."""
-    done = switchyard("info", "--json", *words, env=environment(**changes))
+    """`switchyard info --format=json` as an object, and the finished process."""
+    done = switchyard("info", "--format=json", *words, env=environment(**changes))
     return json.loads(done.stdout), done
 
 

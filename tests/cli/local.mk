@@ -1,17 +1,18 @@
 # The switchyard command, the report, the examples and the manual pages, as a user meets them.
-check_PROGRAMS += tests/cli/known_calls
+EXTRA_PROGRAMS += tests/cli/known_calls
 tests_cli_known_calls_SOURCES = tests/cli/known_calls.c
 tests_cli_known_calls_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
-tests_cli_known_calls_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath-link,src/vgpu/lib
-tests_cli_known_calls_LDADD = src/vgpu/lib/libcudart.so.13 $(MPI_LIBS)
+tests_cli_known_calls_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath-link,vgpu/lib
+tests_cli_known_calls_LDADD = vgpu/lib/libcudart.so.$(CUDA_MAJOR) $(MPI_LIBS)
 
-cli_tests = tests/cli/ci.test tests/cli/completion.test tests/cli/doctor.test tests/cli/examples.test tests/cli/gpus.test tests/cli/info.test tests/cli/manual.test tests/cli/manual_commands.test tests/cli/newcomer.test tests/cli/page.test tests/cli/report.test tests/cli/run.test \
-    tests/cli/saved_report.test tests/cli/topo.test tests/cli/trace.test tests/cli/tune.test
+cli_tests = tests/cli/ci.test tests/cli/completion.test tests/cli/doctor.test tests/cli/examples.test tests/cli/gpus.test tests/cli/idle_gpus.test tests/cli/info.test tests/cli/manual.test tests/cli/manual_commands.test tests/cli/newcomer.test tests/cli/page.test tests/cli/report.test tests/cli/run.test \
+    tests/cli/saved_report.test tests/cli/topo.test tests/cli/trace.test tests/cli/tune.test \
+    tests/cli/user_environment.test
 TESTS += $(cli_tests)
 EXTRA_DIST += $(cli_tests) tests/cli/command.py tests/cli/newcomer/its_program.c tests/cli/newcomer/other_mpi.c
 
 if HAVE_GTEST
-check_PROGRAMS += tests/unit/settings/settings tests/unit/report/report
+EXTRA_PROGRAMS += tests/unit/settings/settings tests/unit/report/report
 tests_unit_settings_settings_SOURCES = tests/unit/settings/settings.cpp
 tests_unit_settings_settings_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_settings_settings_LDADD = $(UNIT_LIBS)

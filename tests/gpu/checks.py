@@ -131,10 +131,10 @@ def command_line():
     return out
 
 
-def memory_and_doors():
+def memory_and_wrappers():
     for ranks, part in ((3, "send_receive"), (2, "collective"), (3, "collective"), (3, "intercommunicator"), (3, "neighborhood"), (1, "pack"),
                         (2, "file"), (2, "refused"), (2, "unread")):
-        check(f"no device pointer reaches MPI: {part}, {ranks} ranks", ranks, ["tests/doors/sweep", part])
+        check(f"no device pointer reaches MPI: {part}, {ranks} ranks", ranks, ["tests/wrappers/sweep", part])
 
 
 def collectives():
@@ -305,7 +305,7 @@ def machine(info):
 
 
 information = command_line()
-memory_and_doors()
+memory_and_wrappers()
 collectives()
 routes()
 point_to_point()

@@ -15,15 +15,15 @@
 #include <thread>
 
 #include "../mpi/gpu.hpp"
-#include "carrier/staged/kernel_pack.hpp"
 #include "datatype/layout.hpp"
 #include "datatype/plan.hpp"
 #include "datatype/reduction.hpp"
 #include "device/device.hpp"
+#include "pack/kernel_pack.hpp"
 
 namespace {
 
-using swy::device::Lane;
+using swy::device::Stream;
 
 constexpr int kRuns = 5, kRepeats = 10;
 
@@ -36,7 +36,7 @@ void must(swy::device::Result result) {
 
 // GB/s of `bytes` for each repetition of what `queue` queues.
 template <typename Queue>
-double speed(Lane& lane, std::size_t bytes, Queue queue) {
+double speed(Stream& lane, std::size_t bytes, Queue queue) {
     double best = 1e30;
     for (int run = 0; run < kRuns; ++run) {
         const auto start = std::chrono::steady_clock::now();
@@ -51,8 +51,8 @@ double speed(Lane& lane, std::size_t bytes, Queue queue) {
     return static_cast<double>(bytes) / best / 1e9;
 }
 
-void pack(Lane& lane, std::size_t bytes, int block) {
-    using swy::carrier::staged::Direction;
+void pack(Stream& lane, std::size_t bytes, int block) {
+    using swy::pack::Direction;
     const int blocks = static_cast<int>(bytes / static_cast<std::size_t>(block));
     MPI_Datatype type = MPI_DATATYPE_NULL;
     MPI_Type_create_hvector(blocks, block, 2 * block, MPI_BYTE, &type);
@@ -63,9 +63,9 @@ void pack(Lane& lane, std::size_t bytes, int block) {
     const auto width = static_cast<std::size_t>(block), rows = static_cast<std::size_t>(blocks);
     const auto kernel = [&](const gpu::Memory& to) {
         return speed(lane, bytes, [&] {
-            return swy::carrier::staged::queue_kernel(
-                lane, Direction::kToHost, {layout.get(), 1, reinterpret_cast<std::uintptr_t>(spread.address())}, 0,
-                bytes, static_cast<std::byte*>(to.address()));
+            return swy::pack::queue_kernel(lane, Direction::kToHost,
+                                           {layout.get(), 1, reinterpret_cast<std::uintptr_t>(spread.address())}, 0,
+                                           bytes, static_cast<std::byte*>(to.address()));
         });
     };
     const auto copy_2d = [&](const gpu::Memory& to) {
@@ -78,7 +78,7 @@ void pack(Lane& lane, std::size_t bytes, int block) {
     MPI_Type_free(&type);
 }
 
-void reduce(Lane& lane, std::size_t bytes, MPI_Datatype type, const char* name) {
+void reduce(Stream& lane, std::size_t bytes, MPI_Datatype type, const char* name) {
     swy::datatype::Reduction what;
     if (!swy::datatype::find_reduction(type, MPI_SUM, what))
         std::exit(1);
@@ -104,8 +104,8 @@ int main(int argc, char** argv) {
     gpu::Driver::get().use(0);
     if (!swy::device::adopt_loaded_driver())
         return 1;
-    Lane lane;
-    must(Lane::acquire(swy::device::current_device().context, lane));
+    Stream lane;
+    must(Stream::acquire(swy::device::current_device().context, lane));
     if (!lane.has_kernels()) {
         std::fprintf(stderr, "kernels: the library has none for this GPU\n");
         return 1;

@@ -1,5 +1,5 @@
 # Checks and measurements for a machine with a GPU: tests/gpu/run.sh. They are built with the tests and run on virtual GPUs too.
-check_PROGRAMS += tests/gpu/allreduce tests/gpu/kernels tests/gpu/locations tests/gpu/messages
+EXTRA_PROGRAMS += tests/gpu/allreduce tests/gpu/kernels tests/gpu/locations tests/gpu/messages
 tests_gpu_kernels_SOURCES = tests/gpu/kernels.cpp tests/mpi/gpu.hpp
 tests_gpu_kernels_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_gpu_kernels_LDADD = libswy.la $(MPI_LIBS) $(HWLOC_LIBS) -ldl

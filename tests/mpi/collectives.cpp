@@ -12,7 +12,6 @@
 // launch: -n 3 --gpus 3 -x SWITCHYARD_AGREE=mpi -- --rounds 100
 // launch: -n 3 --gpus 3 -x SWITCHYARD_NCCL=0 -- --rounds 80
 // launch: -n 2 --gpus 2 -- --rounds 150 --all-device
-// launch: -n 2 --gpus 2 -x SWITCHYARD_AGREE=trust -- --rounds 150 --all-device
 // test-timeout: 240
 // clang-format on
 

@@ -3,7 +3,7 @@
 // clang-format off
 // launch: -n 4 --gpus 4 -x SWITCHYARD_DETERMINISTIC=1
 // launch: -n 5 --gpus 5 -x SWITCHYARD_DETERMINISTIC=1 -x VGPU_JITTER=3
-// launch: -n 3 --gpus 3 -x SWITCHYARD_DETERMINISTIC=1 -x SWITCHYARD_AGREE=trust
+// launch: -n 3 --gpus 3 -x SWITCHYARD_DETERMINISTIC=1 -x SWITCHYARD_AGREE=mpi
 // clang-format on
 #include "config.h"
 

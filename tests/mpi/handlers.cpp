@@ -15,6 +15,7 @@
 #include "gpu.hpp"
 #include "p2p/erroneous.hpp"
 #include "p2p/truncated.hpp"
+#include "pml.hpp"
 
 namespace {
 
@@ -95,19 +96,28 @@ int refused(MPI_Comm comm) {
     for (const int count : {1000, 30000}) {
         const gpu::Memory memory(gpu::Kind::kDevice, static_cast<std::size_t>(count) * sizeof(double));
         const erroneous::Arguments right{memory.at(0), count, MPI_DOUBLE, MPI_PROC_NULL, 0, comm};
-        for (const erroneous::Shape& shape : erroneous::kShapes) {
-            const auto fault = shape.has_peer ? erroneous::Fault::kRank : erroneous::Fault::kCount;
-            if (rank != 0) {
-                communicate();
-                continue;
+        for (const erroneous::Shape& shape : erroneous::kShapes)
+            for (const auto fault : {erroneous::Fault::kRank, erroneous::Fault::kCount, erroneous::Fault::kNoBuffer}) {
+                if (!erroneous::can_have(shape, fault))
+                    continue;
+                if (rank != 0) {
+                    communicate();
+                    continue;
+                }
+                const int before = handled;
+                shape.make(with(right, fault, MPI_DATATYPE_NULL));
+                expect(handled == before + 1, shape.name, memory.kind(), count);
+                ++errors;
             }
-            const int before = handled;
-            shape.make(with(right, fault, MPI_DATATYPE_NULL));
-            expect(handled == before + 1, shape.name, memory.kind(), count);
-            ++errors;
-        }
     }
     return errors;
+}
+
+// Open MPI 4.1 and 5.0 over UCX raise an error of their own MPI_Imrecv on whatever communicator the request served last
+// (pml_ucx.c: mca_pml_ucx_imrecv sets none), without Switchyard too.
+bool raised_elsewhere_by_mpi(const truncated::Receive& receive, gpu::Kind from, gpu::Kind to) {
+    return mpi_test::over("ucx") && std::strcmp(receive.name, "Imrecv") == 0 && from == gpu::Kind::kHost &&
+           to == gpu::Kind::kHost;
 }
 
 // Messages of rank 1's that are too long for what rank 0 has for them.
@@ -117,6 +127,8 @@ int too_long(MPI_Comm comm) {
     for (const truncated::Receive& receive : truncated::kReceives)
         for (const gpu::Kind from : kEnds)
             for (const gpu::Kind to : kEnds) {
+                if (raised_elsewhere_by_mpi(receive, from, to))
+                    continue;
                 constexpr int kCount = 20000;
                 const gpu::Memory memory(rank == 0 ? to : from, sizeof(double) * kCount);
                 const gpu::Memory more(gpu::Kind::kDevice, sizeof(double));

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "message/header.hpp"
-#include "message/sink.hpp"
+#include "ext/message/header.hpp"
+#include "ext/message/sink.hpp"
 
 namespace {
 

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "../random_seed.hpp"
-#include "p2p/envelope.hpp"
+#include "call/envelope.hpp"
 
 namespace {
 
-using swy::p2p::Envelope;
-using swy::p2p::EnvelopeBytes;
-using swy::p2p::kEnvelopeBytes;
-using swy::p2p::Secret;
+using swy::call::Envelope;
+using swy::call::EnvelopeBytes;
+using swy::call::kEnvelopeBytes;
+using swy::call::Secret;
 
 class Draw {
   public:
@@ -34,10 +34,11 @@ class Draw {
         e.nccl = word() % 2 != 0;
         e.shares_gpu = word() % 2 != 0;
         e.several = word() % 2 != 0;
+        e.synchronous = word() % 2 != 0;
         for (std::uint8_t& byte : e.gpu)
             byte = static_cast<std::uint8_t>(word());
         e.host = word();
-        e.lane = word();
+        e.pair_comms_failed = word();
         e.parent = word();
         return e;
     }
@@ -57,40 +58,40 @@ TEST(Envelope, Is_read_as_it_was_written) {
     for (int i = 0; i < 2000; ++i) {
         const Secret secret = draw.secret();
         const Envelope envelope = draw.envelope();
-        const EnvelopeBytes bytes = swy::p2p::write(envelope, secret);
-        const auto back = swy::p2p::read(bytes, secret);
+        const EnvelopeBytes bytes = swy::call::write(envelope, secret);
+        const auto back = swy::call::read(bytes, secret);
         ASSERT_TRUE(back.has_value());
         EXPECT_EQ(*back, envelope);
     }
     const Secret none{};
-    EXPECT_EQ(swy::p2p::read(swy::p2p::write(Envelope{}, none), none), Envelope{});
+    EXPECT_EQ(swy::call::read(swy::call::write(Envelope{}, none), none), Envelope{});
 }
 
 TEST(Envelope, Is_refused_with_any_single_byte_changed) {
     Draw draw;
     for (int i = 0; i < 20; ++i) {
         const Secret secret = draw.secret();
-        EnvelopeBytes bytes = swy::p2p::write(draw.envelope(), secret);
+        EnvelopeBytes bytes = swy::call::write(draw.envelope(), secret);
         for (std::size_t at = 0; at < bytes.size(); ++at)
             for (int change = 1; change < 256; ++change) {
                 bytes[at] ^= static_cast<std::byte>(change);
-                EXPECT_FALSE(swy::p2p::read(bytes, secret).has_value()) << "byte " << at << " changed by " << change;
+                EXPECT_FALSE(swy::call::read(bytes, secret).has_value()) << "byte " << at << " changed by " << change;
                 bytes[at] ^= static_cast<std::byte>(change);
             }
-        EXPECT_TRUE(swy::p2p::read(bytes, secret).has_value());
+        EXPECT_TRUE(swy::call::read(bytes, secret).has_value());
     }
 }
 
 TEST(Envelope, Is_refused_when_cut_or_followed_by_more) {
     Draw draw;
     const Secret secret = draw.secret();
-    const EnvelopeBytes bytes = swy::p2p::write(draw.envelope(), secret);
+    const EnvelopeBytes bytes = swy::call::write(draw.envelope(), secret);
     std::vector<std::byte> longer(bytes.begin(), bytes.end());
     for (std::size_t size = 0; size < bytes.size(); ++size)
-        EXPECT_FALSE(swy::p2p::read({bytes.data(), size}, secret).has_value()) << size;
+        EXPECT_FALSE(swy::call::read({bytes.data(), size}, secret).has_value()) << size;
     for (int i = 0; i < 50; ++i) {
         longer.push_back(i % 2 == 0 ? std::byte{0} : bytes[static_cast<std::size_t>(i)]);
-        EXPECT_FALSE(swy::p2p::read(longer, secret).has_value()) << longer.size();
+        EXPECT_FALSE(swy::call::read(longer, secret).has_value()) << longer.size();
     }
 }
 
@@ -100,7 +101,7 @@ TEST(Envelope, Of_another_job_is_a_payload) {
         const Secret secret = draw.secret();
         Secret other = secret;
         other[static_cast<std::size_t>(bit / 64)] ^= std::uint64_t{1} << (bit % 64);
-        EXPECT_FALSE(swy::p2p::read(swy::p2p::write(draw.envelope(), other), secret).has_value()) << "bit " << bit;
+        EXPECT_FALSE(swy::call::read(swy::call::write(draw.envelope(), other), secret).has_value()) << "bit " << bit;
     }
 }
 
@@ -108,9 +109,9 @@ TEST(Envelope, Is_not_found_in_random_bytes) {
     Draw draw;
     const Secret secret = draw.secret();
     for (int i = 0; i < 200000; ++i)
-        EXPECT_FALSE(swy::p2p::read(draw.bytes(kEnvelopeBytes), secret).has_value());
+        EXPECT_FALSE(swy::call::read(draw.bytes(kEnvelopeBytes), secret).has_value());
     for (int i = 0; i < 20000; ++i)
-        EXPECT_FALSE(swy::p2p::read(draw.bytes(draw.word() % 300), secret).has_value());
+        EXPECT_FALSE(swy::call::read(draw.bytes(draw.word() % 300), secret).has_value());
 }
 
 // The secret alone makes no envelope: the rest must have been written together.
@@ -118,14 +119,14 @@ TEST(Envelope, Is_refused_where_parts_of_two_are_put_together) {
     Draw draw;
     const Secret secret = draw.secret();
     for (int i = 0; i < 2000; ++i) {
-        const EnvelopeBytes first = swy::p2p::write(draw.envelope(), secret);
+        const EnvelopeBytes first = swy::call::write(draw.envelope(), secret);
         EnvelopeBytes mixed = first;
-        const EnvelopeBytes other = swy::p2p::write(draw.envelope(), secret);
+        const EnvelopeBytes other = swy::call::write(draw.envelope(), secret);
         const std::size_t from = draw.word() % kEnvelopeBytes, size = 1 + draw.word() % (kEnvelopeBytes - from);
         std::memcpy(&mixed[from], &other[from], size);
         if (mixed == other || mixed == first)
             continue;
-        EXPECT_FALSE(swy::p2p::read(mixed, secret).has_value()) << "bytes " << from << " to " << from + size;
+        EXPECT_FALSE(swy::call::read(mixed, secret).has_value()) << "bytes " << from << " to " << from + size;
     }
 }
 
@@ -137,9 +138,9 @@ TEST(Envelope, Begins_with_bytes_that_no_other_of_its_sender_has) {
     std::vector<EnvelopeBytes> all;
     for (std::uint64_t id = 1; id <= 300; ++id) {
         envelope.id = id;
-        all.push_back(swy::p2p::write(envelope, secret));
+        all.push_back(swy::call::write(envelope, secret));
         for (std::size_t i = 0; i + 1 < all.size(); ++i)
-            ASSERT_NE(std::memcmp(all[i].data(), all.back().data(), swy::p2p::kNamingBytes), 0) << i << ", " << id;
+            ASSERT_NE(std::memcmp(all[i].data(), all.back().data(), swy::call::kNamingBytes), 0) << i << ", " << id;
     }
 }
 

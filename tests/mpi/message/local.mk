@@ -1,7 +1,7 @@
 # Messages of unknown size.
 message_tests = tests/mpi/message/broadcast tests/mpi/message/exchange tests/mpi/message/large tests/mpi/message/refused \
     tests/mpi/message/spawned
-check_PROGRAMS += $(message_tests) tests/mpi/message/counted
+EXTRA_PROGRAMS += $(message_tests) tests/mpi/message/counted
 TESTS += $(message_tests) tests/mpi/message/counted.test
 EXTRA_DIST += tests/mpi/message/counted.test
 message_test_sources = tests/mpi/message/content.hpp tests/mpi/gpu.hpp tests/random_seed.hpp

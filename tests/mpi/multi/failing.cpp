@@ -4,6 +4,8 @@
 // launch: --relinked -n 3 --gpus 6 -x SWITCHYARD_NCCL_THRESHOLD=1000 -x VGPU_FAULTS=ncclAllReduce[1]@6=ncclSystemError -- 3
 // launch: --relinked -n 3 --gpus 6 -x SWITCHYARD_NCCL_THRESHOLD=1000 -x VGPU_FAULTS=ncclAllReduce[2]@7=ncclSystemError -- 4
 // launch: --relinked -n 3 --gpus 6 -x SWITCHYARD_NCCL_THRESHOLD=1000 -x VGPU_FAULTS=ncclCommInitRankConfig[1]@2=ncclSystemError -- 0
+// launch: --relinked -n 3 --gpus 6 -x SWITCHYARD_NCCL_THRESHOLD=1000 -x VGPU_FAULTS=ncclCommInitRankConfig[1]@1=hang -x SWITCHYARD_TIMEOUT=2 -- 0
+// launch: --relinked -n 4 --gpus 8 -x SWITCHYARD_NCCL_THRESHOLD=1000 -x VGPU_FAULTS=ncclCommInitRankConfig[2]@1=hang -x SWITCHYARD_TIMEOUT=1 -- 0
 #include <mpi.h>
 #include <mpix_switchyard.h>
 

@@ -3,11 +3,11 @@
 // receiver, and within a process. Every byte is compared with arithmetic. Option: --rounds N. Ranks share GPUs where
 // there are fewer than three for each.
 // launch: --relinked -n 3 --gpus 9 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_P2P_THRESHOLD=2K -x VGPU_JITTER=3 -- --rounds 40
-// launch: --relinked -n 2 --gpus 6 -x SWITCHYARD_P2P_LANE_AFTER=16K -x SWITCHYARD_P2P_THRESHOLD=2K -x VGPU_NCCL_VERSION=2.18 -- --rounds 40
+// launch: --relinked -n 2 --gpus 6 -x SWITCHYARD_P2P_PAIR_COMM_AFTER=16K -x SWITCHYARD_P2P_THRESHOLD=2K -x VGPU_NCCL_VERSION=2.18 -- --rounds 40
 // launch: --relinked -n 2 --gpus 3 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_P2P_THRESHOLD=2K -- --rounds 20
 // launch: --relinked -n 2 --gpus 6 -x SWITCHYARD_NCCL=0 -x SWITCHYARD_P2P_THRESHOLD=2K -- --rounds 10
 // launch: --relinked -n 2 --gpus 6 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_P2P_THRESHOLD=2K -x VGPU_FAULTS=ncclCommInitRankConfig[1]@2=ncclSystemError -- --rounds 10
-// launch: --relinked -n 3 --gpus 9 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_P2P_LANES=3 -x SWITCHYARD_P2P_THRESHOLD=2K -- --rounds 20
+// launch: --relinked -n 3 --gpus 9 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_P2P_PAIR_COMMS=3 -x SWITCHYARD_P2P_THRESHOLD=2K -- --rounds 20
 #include <mpi.h>
 #include <mpix_switchyard.h>
 

@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include "progress/engine.hpp"
 #include "real.hpp"
-#include "request/engine.hpp"
 
 namespace {
 
@@ -27,7 +27,7 @@ void expect(bool right, const char* what) {
 int questions = 0;
 
 // Asks until it is answered, and then is busy for some steps.
-class Asks final : public request::Operation {
+class Asks final : public progress::Operation {
   public:
     explicit Asks(int busy) : Operation(CallId::kIrecv, MPI_COMM_SELF), busy_(busy) {}
     bool only_asks() const override { return !asked_; }
@@ -35,7 +35,7 @@ class Asks final : public request::Operation {
         ++steps;
         if (asked_)
             return work();
-        if (!request::may_ask())
+        if (!progress::may_poll())
             return false;
         ++questions;
         ++times;
@@ -59,26 +59,26 @@ using Many = std::vector<std::shared_ptr<Asks>>;
 
 Many begin(int count, int busy) {
     Many made;
-    const request::Hold hold;
+    const progress::Hold hold;
     for (int i = 0; i < count; ++i) {
         made.push_back(std::make_shared<Asks>(busy));
-        request::add(made.back());
+        progress::add(made.back());
     }
     return made;
 }
 
 int turn() {
     const int before = questions;
-    request::turn_once();
+    progress::turn_once();
     return questions - before;
 }
 
 void end(const Many& all) {
     for (const auto& one : all)
         one->answered = true;
-    for (int i = 0; i < 100000 && request::alive.load() != 0; ++i)
+    for (int i = 0; i < 100000 && progress::alive.load() != 0; ++i)
         turn();
-    expect(request::alive.load() == 0, "all end once they are answered");
+    expect(progress::alive.load() == 0, "all end once they are answered");
 }
 
 void few_questions() {
@@ -138,12 +138,12 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     int up = 0;
     real::Initialized(&up);  // the engine asks where this function is
-    expect(request::start_engine().empty(), "the engine starts");
+    expect(progress::start_engine().empty(), "the engine starts");
     few_questions();
     in_order();
     out_of_order();
     busy_beside();
-    request::stop_engine();
+    progress::stop_engine();
     MPI_Finalize();
     if (failures == 0)
         std::printf("%d questions, 0 failures\n", questions);

@@ -1,5 +1,5 @@
-/* Receives with tag 2 are kept on their way into MPI for a while, now and then, as the system does with a thread that
- * has used up its time. Loaded behind the library, by probing.test. */
+/* Receives with tag 2 are kept on their way into MPI for a while, the first one and then now and then, as the system
+ * does with a thread that has used up its time. Loaded behind the library, by probing.test. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -9,10 +9,9 @@ __attribute__((visibility("default"))) int receives_detained = 0;
 
 static void detain(int tag) {
     static int calls = 0;
-    const struct timespec a_while = {0, 3000000};
-    if (tag == 2 && ++calls % 4 == 0) {
-        ++receives_detained;
-        nanosleep(&a_while, NULL);
+    const struct timespec a_while = {0, 3000000}, long_while = {0, 60000000};
+    if (tag == 2 && calls++ % 4 == 0) {
+        nanosleep(receives_detained++ == 0 ? &long_while : &a_while, NULL);
     }
 }
 

@@ -13,13 +13,13 @@
 
 #include "../../random_seed.hpp"
 #include "buffer.hpp"
-#include "p2p/envelope.hpp"
+#include "call/envelope.hpp"
 
 namespace {
 
 using gpu::Kind;
 using p2p_test::Bytes;
-using swy::p2p::kEnvelopeBytes;
+using swy::call::kEnvelopeBytes;
 
 int rank = 0, failures = 0;
 constexpr int kTag = 4;
@@ -35,15 +35,15 @@ Bytes make(Content content, unsigned which) {
     const Bytes noise = p2p_test::noise(which, kEnvelopeBytes);
     if (content == kNoise)
         return noise;
-    swy::p2p::Secret secret{};
-    swy::p2p::Envelope envelope;
+    swy::call::Secret secret{};
+    swy::call::Envelope envelope;
     std::memcpy(&envelope.id, noise.data(), sizeof envelope.id);
     envelope.id %= 4;  // ids of transfers that there are
     envelope.bytes = kLarge;
     envelope.contiguous = envelope.nccl = true;
     if (content == kOtherSecret)
         std::memcpy(secret.data(), &noise[20], sizeof secret);
-    const swy::p2p::EnvelopeBytes bytes = swy::p2p::write(envelope, secret);
+    const swy::call::EnvelopeBytes bytes = swy::call::write(envelope, secret);
     return {bytes.begin(), bytes.end()};
 }
 

@@ -1,21 +1,22 @@
 // Two ranks exchange messages in device memory while NCCL or the driver fails on one of them (VGPU_FAULTS). Each says
-// which rounds have failed and why; in all others what arrives is checked. With an argument a collective comes first.
-// Driven by faults.test.
+// which rounds have failed and why; in all others what arrives is checked. The argument is how many bytes a message
+// has; with --with-collective a collective comes first. Driven by faults.test.
 #include <mpi.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include "../gpu.hpp"
 
 namespace {
 
-constexpr int kBytes = 96 * 1024;  // over SWITCHYARD_P2P_THRESHOLD
 constexpr int kRounds = 60;
+int bytes = 0;
 
 std::vector<std::byte> content(int from, int round) {
-    std::vector<std::byte> all(kBytes);
+    std::vector<std::byte> all(static_cast<std::size_t>(bytes));
     for (std::size_t i = 0; i < all.size(); ++i)
         all[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(from * 31 + round));
     return all;
@@ -37,17 +38,21 @@ int main(int argc, char** argv) {
     int rank = 0, wrong = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     gpu::Driver::get().use(rank);
-    const gpu::Memory out(gpu::Kind::kDevice, kBytes), in(gpu::Kind::kDevice, kBytes);
+    bytes = std::atoi(argv[1]);
+    const gpu::Memory out(gpu::Kind::kDevice, content(0, 0)), in(gpu::Kind::kDevice, content(0, 0));
     // Gives the communicator its own NCCL communicator.
-    if (argc > 1)
-        MPI_Allreduce(out.at(0), in.at(0), kBytes, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
+    if (argc > 2)
+        MPI_Allreduce(out.at(0), in.at(0), bytes, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
     for (int round = 0; round < kRounds; ++round) {
         const std::vector<std::byte> mine = content(rank, round);
         gpu::Driver::get().copy(out.at(0), mine.data(), mine.size());
         MPI_Request requests[2];
         MPI_Status statuses[2];
-        MPI_Irecv(in.at(0), kBytes, MPI_BYTE, 1 - rank, round, MPI_COMM_WORLD, &requests[0]);
-        MPI_Isend(out.at(0), kBytes, MPI_BYTE, 1 - rank, round, MPI_COMM_WORLD, &requests[1]);
+        MPI_Irecv(in.at(0), bytes, MPI_BYTE, 1 - rank, round, MPI_COMM_WORLD, &requests[0]);
+        requests[1] = MPI_REQUEST_NULL;
+        const int sent = MPI_Isend(out.at(0), bytes, MPI_BYTE, 1 - rank, round, MPI_COMM_WORLD, &requests[1]);
+        if (sent != MPI_SUCCESS)
+            say(rank, round, sent);
         bool failed = MPI_Waitall(2, requests, statuses) != MPI_SUCCESS;
         for (int i = 0; failed && i < 2; ++i)
             if (statuses[i].MPI_ERROR != MPI_SUCCESS)

@@ -1,6 +1,6 @@
 // Requests of ours behind MPI's handles, in arrays with MPI's own and the program's: each completion call completes
 // them when their operation is done, says of each what its outcome says, and raises its error on its communicator.
-// Driven from behind the doors, with operations that do nothing but wait.
+// Driven from behind the wrappers, with operations that do nothing but wait.
 // clang-format off
 // launch: -n 1 --plain
 // launch: -n 2 --plain
@@ -10,18 +10,18 @@
 #include <memory>
 #include <thread>
 
+#include "call/envelope.hpp"
 #include "comm/state.hpp"
-#include "p2p/envelope.hpp"
+#include "progress/engine.hpp"
 #include "real.hpp"
 #include "request/complete.hpp"
-#include "request/engine.hpp"
 #include "request/handle.hpp"
 #include "ways.hpp"
 
 namespace {
 
 using namespace swy;
-using request::Outcome;
+using progress::Outcome;
 using ways::compare;
 using ways::expect;
 using ways::Said;
@@ -40,7 +40,7 @@ void ask(MPI_Comm* comm, int*, ...) {
 }
 
 // Is done after some steps, or when it is cancelled.
-class Waits final : public request::Operation {
+class Waits final : public progress::Operation {
   public:
     Waits(MPI_Comm comm, int steps, Outcome outcome)
         : Operation(CallId::kIrecv, comm), steps_(steps), wanted_(std::move(outcome)) {}
@@ -59,8 +59,8 @@ class Waits final : public request::Operation {
 
 std::shared_ptr<Waits> under_way(MPI_Comm comm, int steps, Outcome outcome) {
     auto operation = std::make_shared<Waits>(comm, steps, std::move(outcome));
-    const request::Hold hold;
-    request::add(operation);
+    const progress::Hold hold;
+    progress::add(operation);
     return operation;
 }
 
@@ -96,19 +96,15 @@ int own_cancel(void*, int) {
 
 // --- watched receives
 
-request::HostReceive arrived_in{};
 int arrived = 0;
 constexpr int kTrueBytes = 5000;
 
 // Stands for p2p: an envelope of a message that is too long for the receive.
-int settle(const request::HostReceive& receive, MPI_Status& status, bool) {
-    expect(request::held_here(), "an envelope is settled without the lock");
+std::size_t settle(const request::HostReceive& receive, const MPI_Status&) {
+    expect(progress::held_here(), "an envelope is settled without the lock");
     ++arrived;
-    arrived_in = receive;
-    if (static_cast<std::byte*>(receive.address)[0] != std::byte{0xe})
-        return MPI_SUCCESS;  // as many bytes, but the program's
-    MPI_Status_set_elements(&status, MPI_BYTE, kTrueBytes);
-    return MPI_ERR_TRUNCATE;
+    // Else as many bytes, but the program's.
+    return static_cast<std::byte*>(receive.address)[0] == std::byte{0xe} ? kTrueBytes : 0;
 }
 
 struct Watched {
@@ -127,14 +123,20 @@ void watch_one(MPI_Comm comm, int rank, Watched& watched, bool persistent_too) {
         MPI_Recv_init(watched.memory.data(), 400, MPI_BYTE, rank, 9, comm, &watched.request);
     else
         MPI_Irecv(watched.memory.data(), 400, MPI_BYTE, rank, 9, comm, &watched.request);
-    request::watch(watched.request,
-                   {.address = watched.memory.data(),
-                    .count = 400,
-                    .bytes = 400,
-                    .layout = nullptr,
-                    .comm = comm,
-                    .call = CallId::kIrecv},
-                   persistent_too);
+    const request::HostReceive receive{.address = watched.memory.data(),
+                                       .count = 400,
+                                       .bytes = 400,
+                                       .layout = nullptr,
+                                       .comm = comm,
+                                       .call = CallId::kIrecv};
+    const auto start = [](MPI_Request* request, int& code) {
+        code = MPI_Start(request);
+        return std::shared_ptr<progress::Operation>();
+    };
+    if (persistent_too)
+        request::watch_persistent(watched.request, receive, start);
+    else
+        request::watch(watched.request, receive);
 }
 
 // --- the tests
@@ -186,10 +188,10 @@ void failing(MPI_Comm comm, int rank, Way way) {
     MPI_Comm_dup(comm, &other);
     Watched letter, payload;
     watch_one(comm, rank, letter, false);
-    send_to_self(comm, rank, p2p::kEnvelopeBytes, std::byte{0xe});
+    send_to_self(comm, rank, call::kEnvelopeBytes, std::byte{0xe});
     MPI_Request first = letter.request;
     watch_one(comm, rank, payload, false);
-    send_to_self(comm, rank, p2p::kEnvelopeBytes, std::byte{0x1});
+    send_to_self(comm, rank, call::kEnvelopeBytes, std::byte{0x1});
     MPI_Request lasting = persistent(comm, 2, {.mpi_class = MPI_ERR_OTHER, .text = "it fails as it shall, again"});
     calls::start(&lasting);
     std::vector<MPI_Request> requests = {
@@ -201,7 +203,7 @@ void failing(MPI_Comm comm, int rank, Way way) {
     const std::vector<Said> said = ways::complete(kFunctions, way, requests);
     const Wanted wanted[] = {{0, 1, 10},
                              {rank, 9, kTrueBytes, false, MPI_ERR_TRUNCATE},
-                             {rank, 9, static_cast<int>(p2p::kEnvelopeBytes)},
+                             {rank, 9, static_cast<int>(call::kEnvelopeBytes)},
                              {.error = MPI_ERR_OTHER},
                              {0, 1, 10, false, MPI_ERR_TRUNCATE}};
     for (std::size_t i = 0; i < std::size(wanted); ++i) {
@@ -216,8 +218,8 @@ void failing(MPI_Comm comm, int rank, Way way) {
 }
 
 void only_known_while_there(const std::string& after) {
-    expect(request::known_requests.load() == 0,
-           after + ": " + std::to_string(request::known_requests.load()) + " requests are still known");
+    expect(progress::known_requests.load() == 0,
+           after + ": " + std::to_string(progress::known_requests.load()) + " requests are still known");
 }
 
 void cancelled(MPI_Comm comm) {
@@ -239,7 +241,8 @@ void cancelled(MPI_Comm comm) {
     calls::free(&again);
 }
 
-// Freed while they are active, requests complete in the background; an envelope is answered all the same.
+// Freed while they are active, requests complete in the background. The memory of watched receives is not looked at any
+// more: nobody else knows until when it is there.
 void freed(MPI_Comm comm, int rank) {
     MPI_Request general = ours(comm, 5, {}), again = persistent(comm, 5, {});
     calls::start(&again);
@@ -251,11 +254,13 @@ void freed(MPI_Comm comm, int rank) {
     for (MPI_Request* request : {&general, &again, &host.request, &lasting.request})
         expect(calls::free(request) == MPI_SUCCESS && *request == MPI_REQUEST_NULL, "an active request is not freed");
     only_known_while_there("freeing active requests");
-    send_to_self(comm, rank, p2p::kEnvelopeBytes, std::byte{0xe});
-    send_to_self(comm, rank, p2p::kEnvelopeBytes, std::byte{0xe});
-    for (int flag = 0; arrived < 2;)
+    send_to_self(comm, rank, call::kEnvelopeBytes, std::byte{0xe});
+    send_to_self(comm, rank, call::kEnvelopeBytes, std::byte{0xe});
+    for (int flag = 0; host.memory[0] != std::byte{0xe} || lasting.memory[0] != std::byte{0xe};)
         MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
-    expect(arrived_in.address == lasting.memory.data(), "the envelope in a freed receive");
+    for (int turn = 0; turn < 1000; ++turn)
+        progress::turn_once();
+    expect(arrived == 0, "the memory of a freed receive is looked at");
 }
 
 // What an inactive persistent receive held before does not come again.
@@ -265,7 +270,7 @@ void persistent_watched(MPI_Comm comm, int rank, Way way) {
     for (int round = 0; round < 3; ++round) {
         arrived = 0;
         expect(calls::start(&host.request) == MPI_SUCCESS, "a watched receive does not start");
-        send_to_self(comm, rank, p2p::kEnvelopeBytes, std::byte{0xe});
+        send_to_self(comm, rank, call::kEnvelopeBytes, std::byte{0xe});
         std::vector<MPI_Request> requests = {host.request};
         expect(ways::complete(kFunctions, way, requests)[0].error == MPI_ERR_TRUNCATE, "no truncation");
         ways::complete(kFunctions, way, requests);
@@ -273,6 +278,30 @@ void persistent_watched(MPI_Comm comm, int rank, Way way) {
                std::string(ways::name(way)) + ": an envelope is answered " + std::to_string(arrived) + " times");
     }
     calls::free(&host.request);
+}
+
+// MPI_Request_get_status is the first to look, and the only one: the memory may be gone afterwards.
+void looked_at_once(MPI_Comm comm, int rank, Way way) {
+    for (const std::byte first : {std::byte{0xe}, std::byte{0x1}}) {
+        Watched host;
+        watch_one(comm, rank, host, false);
+        send_to_self(comm, rank, call::kEnvelopeBytes, first);
+        arrived = 0;
+        MPI_Status status;
+        for (int flag = 0; flag == 0;)
+            calls::get_status(host.request, &flag, &status);
+        const bool envelope = first == std::byte{0xe};
+        const int bytes = envelope ? kTrueBytes : static_cast<int>(call::kEnvelopeBytes);
+        compare("MPI_Request_get_status of a watched receive", status, {rank, 9, bytes});
+        host.memory[0] = envelope ? std::byte{0x1} : std::byte{0xe};
+        std::vector<MPI_Request> requests = {host.request};
+        const std::vector<Said> said = ways::complete(kFunctions, way, requests);
+        const int error = envelope ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+        compare(ways::name(way), said[0].status, {rank, 9, bytes, false, error});
+        expect(said[0].error == error, std::string(ways::name(way)) + ": the error after MPI_Request_get_status");
+        expect(arrived == 1,
+               std::string(ways::name(way)) + ": memory is looked at " + std::to_string(arrived) + " times");
+    }
 }
 
 // An error after the communicator has been freed goes to MPI_COMM_WORLD.
@@ -329,7 +358,7 @@ int main(int argc, char** argv) {
     comm::start();
     int up = 0;
     real::Initialized(&up);  // the engine asks where this function is
-    const std::string why = request::start_engine();
+    const std::string why = progress::start_engine();
     expect(why.empty(), why);
     request::envelope_arrived = settle;
     MPI_Comm comm = MPI_COMM_NULL;
@@ -342,6 +371,7 @@ int main(int argc, char** argv) {
         mixed(comm, rank, way);
         failing(comm, rank, way);
         persistent_watched(comm, rank, way);
+        looked_at_once(comm, rank, way);
         only_known_while_there(ways::name(way));
     }
     cancelled(comm);
@@ -354,7 +384,7 @@ int main(int argc, char** argv) {
     only_known_while_there("all");
     MPI_Errhandler_free(&handler);
     MPI_Comm_free(&comm);
-    request::stop_engine();
+    progress::stop_engine();
     request::release_handles();
     comm::stop();
     MPI_Finalize();

@@ -36,8 +36,8 @@ void exchange(const Job& job, const End& from, const End& to, std::size_t bytes)
     Buffer source(from.kind, from.shape, bytes), target(to.kind, to.shape, bytes);
     source.memory().write(pattern(source.size(), 1 + job.rank));
     target.memory().write(pattern(target.size(), 3 + job.rank));
-    const auto receiving = swy::carrier::staged::receive_chunks(target.payload(), bytes, job.route(7));
-    const auto sending = swy::carrier::staged::send_chunks(source.payload(), bytes, job.route(7));
+    const auto receiving = swy::staging::receive_chunks(target.payload(), bytes, job.route(7));
+    const auto sending = swy::staging::send_chunks(source.payload(), bytes, job.route(7));
     finish({receiving.get(), sending.get()}, what);
     expect(receiving->failure().empty() && sending->failure().empty(),
            what + ": " + receiving->failure() + sending->failure());
@@ -59,8 +59,8 @@ void many_at_once(const Job& job) {
         Buffer& buffer = *buffers.back();
         const bool sends = (i + job.rank) % 2 == 0;
         buffer.memory().write(pattern(buffer.size(), sends ? i : 100));
-        all.push_back(sends ? swy::carrier::staged::send_chunks(buffer.payload(), bytes, job.route(i))
-                            : swy::carrier::staged::receive_chunks(buffer.payload(), bytes, job.route(i)));
+        all.push_back(sends ? swy::staging::send_chunks(buffer.payload(), bytes, job.route(i))
+                            : swy::staging::receive_chunks(buffer.payload(), bytes, job.route(i)));
         bare.push_back(all.back().get());
     }
     finish(bare, "many at once");

@@ -10,8 +10,8 @@
 namespace {
 
 using namespace transfers;
-using swy::carrier::staged::receive_chunks;
-using swy::carrier::staged::send_chunks;
+using swy::staging::receive_chunks;
+using swy::staging::send_chunks;
 
 constexpr std::size_t kChunk = std::size_t{64} << 10;
 constexpr std::size_t kBytes = 9 * kChunk + 1000;

@@ -23,7 +23,7 @@ void send(const Job& job) {
     MPI_Type_contiguous(kSent, MPI_BYTE, &piece);
     MPI_Type_create_hvector(kCopies, 1, 0, piece, &all);
     MPI_Type_commit(&all);
-    const auto sending = swy::carrier::staged::send_chunks(payload_at(memory.at(0), 1, all), kBytes, job.route(1));
+    const auto sending = swy::staging::send_chunks(payload_at(memory.at(0), 1, all), kBytes, job.route(1));
     finish({sending.get()}, "sending");
     expect(sending->failure().empty(), sending->failure());
     MPI_Type_free(&piece);
@@ -42,7 +42,7 @@ void receive(const Job& job) {
             MPI_Abort(MPI_COMM_WORLD, 1);
     MPI_Datatype piece;
     MPI_Type_contiguous(kReceived, MPI_BYTE, &piece);
-    const auto receiving = swy::carrier::staged::receive_chunks(payload_at(range, kViews, piece), kBytes, job.route(1));
+    const auto receiving = swy::staging::receive_chunks(payload_at(range, kViews, piece), kBytes, job.route(1));
     finish({receiving.get()}, "receiving");
     expect(receiving->failure().empty(), receiving->failure());
     bool right = true;  // what has been written last to each byte of the file

@@ -22,8 +22,8 @@ extern "C" void* __wrap_mmap(void* address, std::size_t bytes, int protection, i
 namespace {
 
 using namespace transfers;
-using swy::carrier::staged::receive_chunks;
-using swy::carrier::staged::send_chunks;
+using swy::staging::receive_chunks;
+using swy::staging::send_chunks;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 

@@ -3,11 +3,11 @@
 // arithmetic. Options: --pattern NAME (else all that need no more), --rounds N.
 // launch: -n 3 --gpus 3 -x SWITCHYARD_P2P_COMM=pair -- --rounds 12
 // launch: -n 3 --gpus 3 -x SWITCHYARD_P2P_COMM=shared -- --rounds 12
-// launch: -n 4 --gpus 4 -x SWITCHYARD_P2P_COMM=auto -x SWITCHYARD_P2P_LANE_AFTER=1M -- --rounds 8
+// launch: -n 4 --gpus 4 -x SWITCHYARD_P2P_COMM=auto -x SWITCHYARD_P2P_PAIR_COMM_AFTER=1M -- --rounds 8
 // launch: -n 4 --gpus 4 -x SWITCHYARD_P2P_COMM=pair -x VGPU_JITTER=3 -- --rounds 6
 // launch: -n 4 --gpus 4 -x SWITCHYARD_P2P_COMM=shared -x VGPU_JITTER=5 -- --rounds 6
-// launch: -n 3 --gpus 3 -x SWITCHYARD_P2P_COMM=auto -x SWITCHYARD_P2P_LANE_AFTER=512K -x VGPU_JITTER=9 -- --rounds 8
-// launch: -n 5 --gpus 5 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_P2P_LANES=2 -- --rounds 6
+// launch: -n 3 --gpus 3 -x SWITCHYARD_P2P_COMM=auto -x SWITCHYARD_P2P_PAIR_COMM_AFTER=512K -x VGPU_JITTER=9 -- --rounds 8
+// launch: -n 5 --gpus 5 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_P2P_PAIR_COMMS=2 -- --rounds 6
 // launch: -n 4 --gpus 2 -x SWITCHYARD_P2P_COMM=pair -- --rounds 4
 // launch: -n 2 --gpus 2 -x SWITCHYARD_P2P_COMM=pair -- --pattern quiet-sender
 #include <mpi.h>

@@ -3,6 +3,7 @@
 // other thread gets however long its receive takes to arrive there. Driven by probing.test.
 #include <dlfcn.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <thread>
@@ -25,9 +26,8 @@ std::vector<std::byte> content(int round) {
 int failures = 0;
 
 void send() {
-    gpu::Memory large(gpu::Kind::kDevice, content(0));
-    MPI_Send(large.at(0), kLarge, MPI_BYTE, 1, kLargeTag, MPI_COMM_WORLD);
-    for (int round = 1; round < kRounds; ++round) {
+    gpu::Memory large(gpu::Kind::kDevice, kLarge);
+    for (int round = 0; round < kRounds; ++round) {
         MPI_Request request = MPI_REQUEST_NULL;
         large.write(content(round));
         MPI_Isend(&round, 1, MPI_INT, 1, kSmallTag, MPI_COMM_WORLD, &request);
@@ -50,10 +50,10 @@ void receive_large(int round) {
 }
 
 void receive_small() {
-    for (int round = 1; round < kRounds; ++round) {
+    for (int round = 0; round < kRounds; ++round) {
         int number = 0;
         MPI_Request request = MPI_REQUEST_NULL;
-        if (round % 2 == 0) {
+        if (round % 8 < 4) {
             MPI_Recv(&number, 1, MPI_INT, 0, kSmallTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         } else {
             MPI_Irecv(&number, 1, MPI_INT, 0, kSmallTag, MPI_COMM_WORLD, &request);
@@ -78,9 +78,9 @@ int main(int argc, char** argv) {
     if (rank == 0) {
         send();
     } else {
-        receive_large(0);
         std::thread other(receive_small);
-        for (int round = 1; round < kRounds; ++round)
+        usleep(10000);  // the first small receive is on its way when the first probe comes
+        for (int round = 0; round < kRounds; ++round)
             receive_large(round);
         other.join();
         const auto* detained = static_cast<const int*>(dlsym(RTLD_DEFAULT, "receives_detained"));

@@ -26,6 +26,7 @@
 #include <string>
 #include <thread>
 
+#include "../pml.hpp"
 #include "buffer.hpp"
 #include "progress.hpp"
 
@@ -115,6 +116,18 @@ struct Options {
     }
 };
 
+// Open MPI 4.1.4 over UCX or libfabric hangs in these two calls or soon after them, with host memory and no Switchyard
+// too: rank 0 waits in MPI_File_close's barrier, from which the others have returned.
+bool hangs_in_mpi_alone(const Row& row) {
+    const std::string name = row.name;
+    return (mpi_test::over("ucx") || mpi_test::over("cm")) && (name == "File_set_size" || name == "File_preallocate");
+}
+
+bool wanted(const Row& row, const Options& options) {
+    return (row.with_threads || !options.threads) && std::string(row.name).find(options.name) != std::string::npos &&
+           !hangs_in_mpi_alone(row);
+}
+
 // All rows on one communicator, with one side waiting.
 void all_rows(const Options& options, MPI_Comm comm, int waiter, const p2p_test::Gpus& gpus) {
     std::uint64_t seed = 1;
@@ -122,7 +135,7 @@ void all_rows(const Options& options, MPI_Comm comm, int waiter, const p2p_test:
     for (const auto rows : {progress_test::collective_rows(), progress_test::communicator_rows(),
                             progress_test::message_rows(), progress_test::window_rows(), progress_test::file_rows()})
         for (const Row& row : rows) {
-            if ((options.threads && !row.with_threads) || std::string(row.name).find(options.name) == std::string::npos)
+            if (!wanted(row, options))
                 continue;
             for (const Ends& ends : options.host ? std::span<const Ends>(kHostEnds) : std::span<const Ends>(kEnds)) {
                 Scene scene;

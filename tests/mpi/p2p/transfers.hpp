@@ -13,16 +13,16 @@
 #include <vector>
 
 #include "../gpu.hpp"
-#include "carrier/staged/pipeline.hpp"
 #include "datatype/layout.hpp"
 #include "device/device.hpp"
-#include "request/wait.hpp"
+#include "progress/wait.hpp"
 #include "settings/settings.hpp"
+#include "staging/pipeline.hpp"
 
 namespace transfers {
 
-using swy::p2p::Payload;
-using swy::p2p::Transfer;
+using swy::pack::Payload;
+using swy::staging::Transfer;
 
 inline int failures = 0;
 
@@ -48,7 +48,7 @@ class Job {
         driver.use(rank % driver.devices);
         if (!swy::device::adopt_loaded_driver())
             MPI_Abort(MPI_COMM_WORLD, 99);
-        swy::request::has_self = true;
+        swy::progress::has_self = true;
         swy::settings::Values values;
         expect(swy::settings::read(values).empty(), "settings that are not valid");
         swy::settings::install(values, true);
@@ -70,7 +70,7 @@ class Job {
         swy::settings::install(values, true);
     }
 
-    swy::carrier::staged::Route route(int tag) const { return {chunks, 1 - rank, tag}; }
+    swy::staging::Route route(int tag) const { return {chunks, 1 - rank, tag}; }
 
     int rank = 0;
     MPI_Comm chunks = MPI_COMM_NULL;
@@ -81,7 +81,7 @@ inline Payload payload_at(void* address, MPI_Count count, MPI_Datatype type) {
     operand.address = address;
     operand.count = count;
     operand.type = type;
-    return swy::p2p::payload_of(swy::Call{}, operand);
+    return swy::pack::payload_of(swy::Call{}, operand);
 }
 
 // Steps until all are done; a minute is more than any of it takes.

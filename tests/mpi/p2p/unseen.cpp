@@ -24,7 +24,7 @@ constexpr int kRooms[] = {0, 1, 4, 8, 16, 24, 100, 101, 102, 200, 5000, kLarge -
 constexpr int kShort[] = {0, 1, 4, 8, 24, 100, 101, 102};
 constexpr int kTag = 7;
 
-// The receiver's, of which nothing is mapped: its door need not ask the driver.
+// The receiver's, of which nothing is mapped: its wrapper need not ask the driver.
 alignas(16) std::byte memory[kLarge + 64];
 
 enum Way { kRecv, kSendrecv, kReplace, kAnySource, kAnyTag, kWays };

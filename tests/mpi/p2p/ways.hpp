@@ -11,7 +11,7 @@
 
 namespace ways {
 
-// The completion functions: MPI's, or what is behind the doors.
+// The completion functions: MPI's, or what is behind the wrappers.
 struct Functions {
     decltype(&MPI_Wait) wait;
     decltype(&MPI_Waitany) waitany;

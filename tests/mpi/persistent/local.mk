@@ -1,5 +1,5 @@
 # Persistent collectives on device memory.
-check_PROGRAMS += tests/mpi/persistent/counted tests/mpi/persistent/lives tests/mpi/persistent/random
+EXTRA_PROGRAMS += tests/mpi/persistent/counted tests/mpi/persistent/lives tests/mpi/persistent/random
 tests_mpi_persistent_counted_SOURCES = tests/mpi/persistent/counted.cpp tests/mpi/gpu.hpp
 tests_mpi_persistent_counted_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_persistent_lives_SOURCES = tests/mpi/persistent/lives.cpp tests/mpi/gpu.hpp

@@ -1,5 +1,5 @@
 # Every call on memory of every kind against the same call on host memory.
-check_PROGRAMS += tests/mpi/staged/differential tests/mpi/staged/nonblocking
+EXTRA_PROGRAMS += tests/mpi/staged/differential tests/mpi/staged/nonblocking
 staged_rounds = tests/mpi/staged/buffers.cpp tests/mpi/staged/buffers.hpp tests/mpi/staged/communicators.cpp \
     tests/mpi/staged/messages.cpp tests/mpi/staged/movement.cpp tests/mpi/staged/neighbourhoods.cpp \
     tests/mpi/staged/reductions.cpp tests/mpi/staged/round.hpp tests/mpi/staged/views.cpp tests/mpi/staged/views.hpp \
@@ -12,7 +12,7 @@ TESTS += tests/mpi/staged/differential tests/mpi/staged/nonblocking tests/mpi/st
 EXTRA_DIST += tests/mpi/staged/routes.test
 
 # Failures of the driver, and operands beyond the page-locked pool.
-check_PROGRAMS += tests/mpi/staged/failures tests/mpi/staged/large
+EXTRA_PROGRAMS += tests/mpi/staged/failures tests/mpi/staged/large
 tests_mpi_staged_failures_SOURCES = tests/mpi/staged/failures.cpp tests/mpi/gpu.hpp
 tests_mpi_staged_failures_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_staged_large_SOURCES = tests/mpi/staged/large.cpp tests/mpi/gpu.hpp

@@ -1,6 +1,6 @@
 # Communication in the order of CUDA streams.
 stream_tests = tests/mpi/stream/mistakes tests/mpi/stream/no_wait tests/mpi/stream/random
-check_PROGRAMS += $(stream_tests) tests/mpi/stream/counted
+EXTRA_PROGRAMS += $(stream_tests) tests/mpi/stream/counted
 TESTS += $(stream_tests) tests/mpi/stream/counted.test
 EXTRA_DIST += tests/mpi/stream/counted.test
 tests_mpi_stream_counted_SOURCES = tests/mpi/stream/counted.cpp tests/mpi/stream/queue.hpp tests/mpi/gpu.hpp

@@ -1,6 +1,6 @@
 // Parts of packed messages against the standard's type maps, written out byte by byte, and against MPI_Pack, in memory
 // of every kind, by copies and by kernels.
-#include "carrier/staged/pack.hpp"
+#include "pack/pack.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,19 +11,19 @@
 #include <thread>
 
 #include "../../random_seed.hpp"
-#include "carrier/staged/part.hpp"
-#include "carrier/staged/pipeline.hpp"
 #include "datatype/random_type.hpp"
 #include "device/virtual_gpus.hpp"
+#include "pack/part.hpp"
+#include "staging/pipeline.hpp"
 
 namespace {
 
-using swy::carrier::staged::Direction;
-using swy::carrier::staged::Packer;
-using swy::carrier::staged::Parts;
 using swy::datatype::Block;
 using swy::datatype::Layout;
 using swy::datatype::layout_of;
+using swy::pack::Direction;
+using swy::pack::Packer;
+using swy::pack::Parts;
 
 // Where the bytes of `count` elements lie, in type map order.
 std::vector<MPI_Aint> type_map(const model::Type& type, int count) {
@@ -179,12 +179,12 @@ class Locked {
     std::byte* data = nullptr;
 };
 
-swy::p2p::Payload payload_at(void* address, int count, MPI_Datatype type) {
+swy::pack::Payload payload_at(void* address, int count, MPI_Datatype type) {
     swy::Operand operand;
     operand.address = address;
     operand.count = count;
     operand.type = type;
-    return swy::p2p::payload_of(swy::Call{}, operand);
+    return swy::pack::payload_of(swy::Call{}, operand);
 }
 
 template <typename Ask>
@@ -216,7 +216,7 @@ class Packing : public testing::Test {
 
     // All of the payload in parts of random sizes: in page-locked memory with any alignment, where kernels may pack, or
     // in pageable memory, where only copies may.
-    static void run(Direction direction, const swy::p2p::Payload& payload, std::vector<std::byte>& packed, bool locked,
+    static void run(Direction direction, const swy::pack::Payload& payload, std::vector<std::byte>& packed, bool locked,
                     model::Maker& maker) {
         if (!locked)
             return run_at(direction, payload, packed.data(), packed.size(), maker);
@@ -227,7 +227,7 @@ class Packing : public testing::Test {
         std::copy_n(host, packed.size(), packed.begin());
     }
 
-    static void run_at(Direction direction, const swy::p2p::Payload& payload, std::byte* packed, std::size_t bytes,
+    static void run_at(Direction direction, const swy::pack::Payload& payload, std::byte* packed, std::size_t bytes,
                        model::Maker& maker) {
         Packer packer(payload, bytes);
         poll([&](bool& ready) { return packer.prepare(ready); });
@@ -374,12 +374,12 @@ TEST_F(Packing, Takes_pieces_on_the_host_and_on_two_devices_together) {
 }
 
 TEST_F(Packing, Is_by_kernels_wherever_there_are_some) {
-    swy::device::Lane lane;
-    ASSERT_EQ(swy::device::Lane::acquire(contexts_[0], lane), 0);
+    swy::device::Stream lane;
+    ASSERT_EQ(swy::device::Stream::acquire(contexts_[0], lane), 0);
     EXPECT_EQ(lane.has_kernels(), swy::device::kernels_built());
 }
 
-void finish(swy::p2p::Transfer& transfer) {
+void finish(swy::staging::Transfer& transfer) {
     poll([&](bool& done) {
         transfer.step();
         done = transfer.done();
@@ -401,7 +401,7 @@ TEST_F(Packing, Of_a_received_message_is_undone_in_the_program_s_memory) {
             std::vector<std::byte> expected = pattern(random.span, seed + 1);
             memory.write(expected);
             const auto payload = payload_at(memory.data - random.low, random.count, random.type.handle);
-            finish(*swy::carrier::staged::unpack(payload, received, packed.data(), seed % 2 == 0));
+            finish(*swy::staging::unpack(payload, received, packed.data(), seed % 2 == 0));
             for (std::size_t i = 0; i < received; ++i)
                 expected[random.index(i)] = packed[i];
             ASSERT_EQ(memory.read(), expected);
@@ -420,8 +420,8 @@ TEST_F(Packing, Is_not_needed_to_copy_a_run_to_a_run) {
             source.write(pattern(kBytes, 1));
             target.write(pattern(kBytes, 2));
             MUST(cu(cuCtxSetCurrent)(nullptr));
-            finish(*swy::carrier::staged::copy(payload_at(target.data, kBytes, MPI_BYTE),
-                                               payload_at(source.data, kBytes, MPI_BYTE), kTaken));
+            finish(*swy::staging::copy(payload_at(target.data, kBytes, MPI_BYTE),
+                                       payload_at(source.data, kBytes, MPI_BYTE), kTaken));
             MUST(cu(cuCtxSetCurrent)(contexts_[0]));
             std::vector<std::byte> expected = pattern(kBytes, 2);
             for (std::size_t i = 0; i < kTaken; ++i)

@@ -1,5 +1,5 @@
 // The file of SWITCHYARD_GROUPS: what its lines mean, and what is said of those that mean nothing, with their numbers.
-#include "comm/group_file.hpp"
+#include "ext/named/group_file.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-using swy::comm::NamedGroup;
+using swy::named::NamedGroup;
 
 constexpr int kWorld = 8;
 
@@ -20,7 +20,7 @@ struct Read {
 
 Read read(std::string_view text, int world = kWorld) {
     Read result;
-    result.problem = swy::comm::read_groups(text, "job.groups", world, result.groups);
+    result.problem = swy::named::read_groups(text, "job.groups", world, result.groups);
     return result;
 }
 

@@ -1,7 +1,7 @@
 # Unit tests of what is known of communicators.
 
 if HAVE_GTEST
-check_PROGRAMS += tests/unit/comm/group_file
+EXTRA_PROGRAMS += tests/unit/comm/group_file
 tests_unit_comm_group_file_SOURCES = tests/unit/comm/group_file.cpp
 tests_unit_comm_group_file_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_comm_group_file_LDADD = $(UNIT_LIBS)

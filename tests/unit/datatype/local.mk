@@ -1,6 +1,6 @@
 # Datatypes: layouts against type maps and MPI_Pack, elements against C and MPI.
 if HAVE_GTEST
-check_PROGRAMS += tests/unit/datatype/layout tests/unit/datatype/element tests/unit/datatype/narrow_float \
+EXTRA_PROGRAMS += tests/unit/datatype/layout tests/unit/datatype/element tests/unit/datatype/narrow_float \
     tests/unit/datatype/plan
 tests_unit_datatype_layout_SOURCES = tests/unit/datatype/layout.cpp tests/unit/datatype/random_type.cpp \
     tests/unit/datatype/random_type.hpp

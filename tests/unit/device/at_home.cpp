@@ -89,8 +89,8 @@ TEST(Managed_memory, At_home_on_the_host_is_moved_after_what_the_program_does_wi
         keep_on_host(address);
         static_cast<void>(locate(at(address)));
         MUST(cu(cuLaunchHostFunc)(nullptr, write_late, reinterpret_cast<void*>(address)));  // on device 1
-        Lane lane;
-        ASSERT_EQ(Lane::acquire(contexts[2], lane), 0);
+        Stream lane;
+        ASSERT_EQ(Stream::acquire(contexts[2], lane), 0);
         ASSERT_EQ(lane.wait_for_program(Sync::kLegacy), 0);
         char copy = 0;
         ASSERT_EQ(lane.copy(&copy, at(address), 1), 0);

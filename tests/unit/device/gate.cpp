@@ -1,6 +1,6 @@
 // The gate notices a driver that is loaded in mid-life, and leaves the program's own libraries alone. Each test is a
 // process of its own, since libraries that were once loaded show.
-#include "route/gate.hpp"
+#include "fastpath/driver_watch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-namespace gate = swy::gate;
+namespace driver_watch = swy::driver_watch;
 
 void* load(const std::string& file) {
     void* library = dlopen(file.c_str(), RTLD_NOW);
@@ -49,73 +49,73 @@ struct Folder {
 
 TEST(Gate, Is_closed_and_looks_at_nothing_before_MPI_is_up) {
     in_child("", [](void*) {
-        EXPECT_EQ(gate::state, gate::State::kClosed);
-        EXPECT_FALSE(gate::changed());
+        EXPECT_EQ(driver_watch::state, driver_watch::State::kClosed);
+        EXPECT_FALSE(driver_watch::changed());
         load(driver());
-        EXPECT_FALSE(gate::changed());
-        EXPECT_TRUE(gate::closed());
+        EXPECT_FALSE(driver_watch::changed());
+        EXPECT_TRUE(driver_watch::closed());
     });
 }
 
 TEST(Gate, Stays_closed_at_the_price_of_two_loads_while_nothing_is_loaded) {
     in_child("", [](void*) {
-        gate::before_init();
-        gate::watch();
-        EXPECT_FALSE(gate::changed()) << "else every call would ask the dynamic linker";
-        EXPECT_TRUE(gate::closed());
+        driver_watch::before_init();
+        driver_watch::watch();
+        EXPECT_FALSE(driver_watch::changed()) << "else every call would ask the dynamic linker";
+        EXPECT_TRUE(driver_watch::closed());
     });
 }
 
 TEST(Gate, Opens_at_once_for_a_driver_that_is_there_at_MPI_Init) {
     in_child(driver(), [](void*) {
-        gate::before_init();
-        gate::watch();
-        EXPECT_EQ(gate::state, gate::State::kOpen);
-        EXPECT_FALSE(gate::closed());
-        EXPECT_FALSE(gate::changed());
+        driver_watch::before_init();
+        driver_watch::watch();
+        EXPECT_EQ(driver_watch::state, driver_watch::State::kOpen);
+        EXPECT_FALSE(driver_watch::closed());
+        EXPECT_FALSE(driver_watch::changed());
         EXPECT_EQ(swy::device::driver_state(), swy::device::DriverState::kLoaded);
     });
 }
 
 TEST(Gate, Opens_in_the_first_call_after_a_driver_was_loaded) {
     in_child("", [](void*) {
-        gate::before_init();
-        gate::watch();
-        EXPECT_TRUE(gate::closed());
+        driver_watch::before_init();
+        driver_watch::watch();
+        EXPECT_TRUE(driver_watch::closed());
         void* other = load(built("fakes/plugin_one.so"));
-        EXPECT_TRUE(gate::closed());
-        EXPECT_TRUE(gate::closed());
+        EXPECT_TRUE(driver_watch::closed());
+        EXPECT_TRUE(driver_watch::closed());
         load(driver());
-        EXPECT_FALSE(gate::closed());
-        EXPECT_EQ(gate::state, gate::State::kOpen);
-        EXPECT_FALSE(gate::changed()) << "there is nothing left to look for";
+        EXPECT_FALSE(driver_watch::closed());
+        EXPECT_EQ(driver_watch::state, driver_watch::State::kOpen);
+        EXPECT_FALSE(driver_watch::changed()) << "there is nothing left to look for";
         dlclose(other);
-        EXPECT_FALSE(gate::closed());
+        EXPECT_FALSE(driver_watch::closed());
     });
 }
 
 TEST(Gate, Opens_for_a_driver_loaded_while_another_librarys_place_in_the_list_is_taken_again) {
     in_child("", [](void*) {
         const Folder folder;
-        gate::before_init();
-        gate::watch();
+        driver_watch::before_init();
+        driver_watch::watch();
         for (int i = 0; i < 20; ++i) {
             void* plugin = load(folder.copy("plugin_one.so", "plugin.so"));
-            EXPECT_TRUE(gate::closed());
+            EXPECT_TRUE(driver_watch::closed());
             dlclose(plugin);
         }
         load(driver());
-        EXPECT_FALSE(gate::closed());
+        EXPECT_FALSE(driver_watch::closed());
     });
 }
 
 TEST(Gate, Stays_closed_for_a_driver_that_is_unusable) {
     in_child("", [](void*) {
-        gate::before_init();
-        gate::watch();
+        driver_watch::before_init();
+        driver_watch::watch();
         load(driver("incomplete"));
-        EXPECT_TRUE(gate::closed());
-        EXPECT_TRUE(gate::closed());
+        EXPECT_TRUE(driver_watch::closed());
+        EXPECT_TRUE(driver_watch::closed());
         EXPECT_EQ(swy::device::driver_state(), swy::device::DriverState::kUnusable);
     });
 }
@@ -125,35 +125,35 @@ TEST(Gate, Lets_the_program_rebuild_and_reload_a_library_of_its_own) {
         in_child("", [before_mpi](void*) {
             const Folder folder;
             void* plugin = before_mpi ? load(folder.copy("plugin_one.so", "plugin.so")) : nullptr;
-            gate::before_init();
-            gate::watch();
+            driver_watch::before_init();
+            driver_watch::watch();
             if (!before_mpi)
                 plugin = load(folder.copy("plugin_one.so", "plugin.so"));
-            EXPECT_TRUE(gate::closed());
+            EXPECT_TRUE(driver_watch::closed());
             EXPECT_EQ(value_of(plugin), 1);
             dlclose(plugin);
-            EXPECT_TRUE(gate::closed());
+            EXPECT_TRUE(driver_watch::closed());
             plugin = load(folder.copy("plugin_two.so", "plugin.so"));
             EXPECT_EQ(value_of(plugin), 2) << "the old library was kept loaded";
-            EXPECT_TRUE(gate::closed());
+            EXPECT_TRUE(driver_watch::closed());
             load(driver());
-            EXPECT_FALSE(gate::closed());
+            EXPECT_FALSE(driver_watch::closed());
         });
 }
 
 TEST(Gate, Holds_a_library_that_MPI_loaded_only_until_MPI_goes_down) {
     in_child("", [](void*) {
         const std::string file = built("fakes/plugin_one.so");
-        gate::before_init();
+        driver_watch::before_init();
         void* component = load(file);
-        gate::watch();
-        EXPECT_FALSE(gate::changed());
+        driver_watch::watch();
+        EXPECT_FALSE(driver_watch::changed());
         dlclose(component);
-        EXPECT_TRUE(gate::closed()) << "reads the entry of a library that is still there";
-        gate::unwatch();
+        EXPECT_TRUE(driver_watch::closed()) << "reads the entry of a library that is still there";
+        driver_watch::unwatch();
         EXPECT_EQ(dlopen(file.c_str(), RTLD_NOLOAD | RTLD_LAZY), nullptr) << "it is still held";
         load(driver());
-        EXPECT_TRUE(gate::closed());
+        EXPECT_TRUE(driver_watch::closed());
     });
 }
 
@@ -165,8 +165,8 @@ TEST(Gate, Notices_a_driver_while_threads_load_and_unload_libraries) {
         std::vector<std::string> files;
         for (int i = 0; i < kLoaders; ++i)
             files.push_back(folder.copy("plugin_one.so", "plugin" + std::to_string(i) + ".so"));
-        gate::before_init();
-        gate::watch();
+        driver_watch::before_init();
+        driver_watch::watch();
         std::atomic<bool> stop{false};
         std::atomic<bool> driver_loaded{false};
         std::atomic<int> opened{0};
@@ -182,7 +182,7 @@ TEST(Gate, Notices_a_driver_while_threads_load_and_unload_libraries) {
                 bool open = false;
                 while (!open && !stop) {
                     const bool must_be_open = driver_loaded;
-                    open = !gate::closed();
+                    open = !driver_watch::closed();
                     if (must_be_open && !open)
                         ++missed;
                 }

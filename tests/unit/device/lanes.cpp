@@ -40,7 +40,7 @@ std::vector<unsigned char> fetched(CUdeviceptr address, std::size_t bytes) {
 }
 
 // Polls as a carrier does.
-Result finish(Lane& lane) {
+Result finish(Stream& lane) {
     if (const Result result = lane.record(); result != 0)
         return result;
     const auto end = Clock::now() + std::chrono::seconds(60);
@@ -68,7 +68,7 @@ class Lanes : public ::testing::Test {
         MUST(cu(cuDevicePrimaryCtxRelease)(0));
     }
 
-    void SetUp() override { ASSERT_EQ(Lane::acquire(primary_, lane_), 0); }
+    void SetUp() override { ASSERT_EQ(Stream::acquire(primary_, lane_), 0); }
     void TearDown() override {
         CUcontext current = nullptr;
         MUST(cu(cuCtxGetCurrent)(&current));
@@ -82,7 +82,7 @@ class Lanes : public ::testing::Test {
     }
 
     static CUcontext primary_;
-    Lane lane_;
+    Stream lane_;
 };
 CUcontext Lanes::primary_ = nullptr;
 
@@ -215,8 +215,8 @@ TEST_F(Lanes, Do_not_wait_for_the_programs_streams_unasked) {
 
 TEST_F(Lanes, Given_back_at_work_are_kept_until_it_is_done) {
     std::atomic<bool> go{false};
-    Lane busy;
-    ASSERT_EQ(Lane::acquire(primary_, busy), 0);
+    Stream busy;
+    ASSERT_EQ(Stream::acquire(primary_, busy), 0);
     const StreamHandle stream = busy.stream();
     MUST(cu(cuLaunchHostFunc)(
         stream,
@@ -225,31 +225,31 @@ TEST_F(Lanes, Given_back_at_work_are_kept_until_it_is_done) {
                 std::this_thread::yield();
         },
         &go));
-    busy = Lane();
-    std::vector<Lane> others(kIdleLanes + 2);
-    for (Lane& lane : others) {
-        ASSERT_EQ(Lane::acquire(primary_, lane), 0);
+    busy = Stream();
+    std::vector<Stream> others(kIdleStreams + 2);
+    for (Stream& lane : others) {
+        ASSERT_EQ(Stream::acquire(primary_, lane), 0);
         EXPECT_NE(lane.stream(), stream);
     }
     go = true;
     MUST(cu(cuStreamSynchronize)(stream));
-    ASSERT_EQ(Lane::acquire(primary_, busy), 0);
+    ASSERT_EQ(Stream::acquire(primary_, busy), 0);
     EXPECT_EQ(busy.stream(), stream);
 }
 
 TEST_F(Lanes, And_memory_of_a_destroyed_context_are_harmless) {
     const CUcontext doomed = VirtualGpus::make_context(1);
-    Lane lane;
-    Lane idle;
+    Stream lane;
+    Stream idle;
     Pinned pinned;
     Pinned idle_pinned;
     Scratch scratch;
-    ASSERT_EQ(Lane::acquire(doomed, lane), 0);
-    ASSERT_EQ(Lane::acquire(doomed, idle), 0);
+    ASSERT_EQ(Stream::acquire(doomed, lane), 0);
+    ASSERT_EQ(Stream::acquire(doomed, idle), 0);
     ASSERT_EQ(Pinned::acquire(doomed, 5000, pinned), 0);
     ASSERT_EQ(Pinned::acquire(doomed, 5000, idle_pinned), 0);
     ASSERT_EQ(Scratch::acquire(doomed, 5000, scratch), 0);
-    idle = Lane();
+    idle = Stream();
     idle_pinned = Pinned();
     EXPECT_TRUE(lane.alive());
     MUST(cu(cuCtxDestroy)(doomed));
@@ -258,8 +258,8 @@ TEST_F(Lanes, And_memory_of_a_destroyed_context_are_harmless) {
     char byte = 0;
     EXPECT_NE(lane.copy(&byte, pinned.data(), 1), 0);
     EXPECT_NE(lane.record(), 0);
-    Lane none;
-    EXPECT_NE(Lane::acquire(doomed, none), 0);
+    Stream none;
+    EXPECT_NE(Stream::acquire(doomed, none), 0);
     EXPECT_FALSE(none);
     Pinned still;
     EXPECT_EQ(Pinned::acquire(doomed, 100, still), 0) << "pageable will do";
@@ -269,24 +269,24 @@ TEST_F(Lanes, And_memory_of_a_destroyed_context_are_harmless) {
 TEST_F(Lanes, Of_a_primary_context_that_was_reset_are_replaced) {
     CUcontext context = nullptr;
     MUST(cu(cuDevicePrimaryCtxRetain)(&context, 2));
-    Lane before;
+    Stream before;
     Pinned pinned;
-    ASSERT_EQ(Lane::acquire(context, before), 0);
+    ASSERT_EQ(Stream::acquire(context, before), 0);
     ASSERT_EQ(Pinned::acquire(context, 1 << 20, pinned), 0);
     {
-        Lane idle;
-        ASSERT_EQ(Lane::acquire(context, idle), 0);
+        Stream idle;
+        ASSERT_EQ(Stream::acquire(context, idle), 0);
     }
     MUST(cu(cuDevicePrimaryCtxReset)(2));
     EXPECT_FALSE(before.alive());
-    Lane refused;
-    EXPECT_NE(Lane::acquire(context, refused), 0);
+    Stream refused;
+    EXPECT_NE(Stream::acquire(context, refused), 0);
     MUST(cu(cuDevicePrimaryCtxRetain)(&context, 2));
     EXPECT_FALSE(before.alive());
-    Lane after;
-    ASSERT_EQ(Lane::acquire(context, after), 0);
+    Stream after;
+    ASSERT_EQ(Stream::acquire(context, after), 0);
     EXPECT_TRUE(after.alive());
-    before = Lane();
+    before = Stream();
     pinned = Pinned();
     ASSERT_EQ(Pinned::acquire(context, 1 << 20, pinned), 0);
     EXPECT_TRUE(pinned.page_locked());
@@ -295,7 +295,7 @@ TEST_F(Lanes, Of_a_primary_context_that_was_reset_are_replaced) {
     ASSERT_EQ(after.copy(got.data(), pinned.data(), got.size()), 0);
     ASSERT_EQ(finish(after), 0);
     EXPECT_EQ(got.back(), 3);
-    after = Lane();
+    after = Stream();
     pinned = Pinned();
     release_pools();
     MUST(cu(cuDevicePrimaryCtxReset)(2));
@@ -306,17 +306,17 @@ TEST_F(Lanes, And_pinned_memory_return_to_the_system_with_the_pools) {
     std::size_t before = 0;
     std::size_t after = 0;
     std::size_t total = 0;
-    lane_ = Lane();
+    lane_ = Stream();
     release_pools();
     MUST(cu(cuMemGetInfo)(&before, &total));
     void* was = nullptr;
     {
         Pinned pinned;
         Scratch scratch;
-        Lane lane;
+        Stream lane;
         ASSERT_EQ(Pinned::acquire(primary_, 3 << 20, pinned), 0);
         ASSERT_EQ(Scratch::acquire(primary_, 3 << 20, scratch), 0);
-        ASSERT_EQ(Lane::acquire(primary_, lane), 0);
+        ASSERT_EQ(Stream::acquire(primary_, lane), 0);
         was = pinned.data();
         EXPECT_EQ(locate(was).kind, Kind::kPinned);
         EXPECT_EQ(locate(scratch.data()).context, primary_);
@@ -357,9 +357,9 @@ TEST_F(Lanes, May_be_acquired_and_used_by_many_threads) {
                 Pinned out;
                 Pinned in;
                 Scratch middle;
-                Lane lane;
+                Stream lane;
                 if (Pinned::acquire(primary_, bytes, out) != 0 || Pinned::acquire(primary_, bytes, in) != 0 ||
-                    Scratch::acquire(primary_, bytes, middle) != 0 || Lane::acquire(primary_, lane) != 0) {
+                    Scratch::acquire(primary_, bytes, middle) != 0 || Stream::acquire(primary_, lane) != 0) {
                     ++wrong;
                     return;
                 }

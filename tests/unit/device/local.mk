@@ -2,7 +2,7 @@
 if HAVE_GTEST
 device_tests = tests/unit/device/states tests/unit/device/pools tests/unit/device/memory tests/unit/device/lanes \
     tests/unit/device/gate tests/unit/device/host_ranges
-check_PROGRAMS += $(device_tests)
+EXTRA_PROGRAMS += $(device_tests)
 TESTS += $(device_tests) tests/unit/device/valgrind.test
 tests_unit_device_states_SOURCES = tests/unit/device/states.cpp tests/unit/device/at_home.cpp \
     tests/unit/device/in_child.hpp tests/unit/device/fake_driver.h tests/unit/device/virtual_gpus.hpp

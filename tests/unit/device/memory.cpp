@@ -221,8 +221,8 @@ TEST_F(Memory, Is_found_by_a_thread_without_a_context_which_has_none_afterwards)
     MUST(cu(cuMemAlloc)(&address, 4096));
     std::thread([&] {
         is_in(as_pointer(address), Kind::kDevice, 0, primary_, true, address, 4096);
-        Lane lane;
-        EXPECT_EQ(Lane::acquire(primary_, lane), 0);
+        Stream lane;
+        EXPECT_EQ(Stream::acquire(primary_, lane), 0);
         EXPECT_EQ(lane.record(), 0);
         CUcontext current = primary_;
         EXPECT_EQ(cu(cuCtxGetCurrent)(&current), CUDA_SUCCESS);
@@ -241,8 +241,8 @@ TEST_F(Memory, Is_found_by_a_thread_whose_context_was_destroyed) {
         is_in(as_pointer(address), Kind::kDevice, 0, primary_, true, address, 4096);
         int host = 0;
         is_host(&host);
-        Lane lane;
-        EXPECT_EQ(Lane::acquire(primary_, lane), 0);
+        Stream lane;
+        EXPECT_EQ(Stream::acquire(primary_, lane), 0);
     }).join();
     MUST(cu(cuMemFree)(address));
 }

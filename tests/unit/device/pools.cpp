@@ -18,19 +18,19 @@ TEST(Lanes, Idle_ones_are_bounded_and_all_are_destroyed_at_the_end) {
     with_fake("current", [](FakeDriver& fake) {
         ASSERT_EQ(load_driver(), DriverState::kLoaded);
         {
-            std::vector<Lane> lanes(3 * kIdleLanes);
-            for (Lane& lane : lanes)
-                ASSERT_EQ(Lane::acquire(fake_context(0), lane), 0);
+            std::vector<Stream> lanes(3 * kIdleStreams);
+            for (Stream& lane : lanes)
+                ASSERT_EQ(Stream::acquire(fake_context(0), lane), 0);
         }
-        EXPECT_EQ(fake.calls("cuStreamCreate"), 3 * kIdleLanes);
-        EXPECT_EQ(fake.calls("cuStreamDestroy_v2"), 2 * kIdleLanes);
-        Lane used_again;
-        ASSERT_EQ(Lane::acquire(fake_context(0), used_again), 0);
-        EXPECT_EQ(fake.calls("cuStreamCreate"), 3 * kIdleLanes);
+        EXPECT_EQ(fake.calls("cuStreamCreate"), 3 * kIdleStreams);
+        EXPECT_EQ(fake.calls("cuStreamDestroy_v2"), 2 * kIdleStreams);
+        Stream used_again;
+        ASSERT_EQ(Stream::acquire(fake_context(0), used_again), 0);
+        EXPECT_EQ(fake.calls("cuStreamCreate"), 3 * kIdleStreams);
         release_pools();
-        EXPECT_EQ(fake.calls("cuStreamDestroy_v2"), 3 * kIdleLanes - 1);
-        used_again = Lane();  // given back late: nobody keeps it
-        EXPECT_EQ(fake.calls("cuStreamDestroy_v2"), 3 * kIdleLanes);
+        EXPECT_EQ(fake.calls("cuStreamDestroy_v2"), 3 * kIdleStreams - 1);
+        used_again = Stream();  // given back late: nobody keeps it
+        EXPECT_EQ(fake.calls("cuStreamDestroy_v2"), 3 * kIdleStreams);
         EXPECT_EQ(fake.calls("cuEventDestroy_v2"), fake.calls("cuEventCreate"));
     });
 }
@@ -38,39 +38,39 @@ TEST(Lanes, Idle_ones_are_bounded_and_all_are_destroyed_at_the_end) {
 TEST(Lanes, One_with_unfinished_work_is_not_handed_out_before_that_is_done) {
     with_fake("current", [](FakeDriver& fake) {
         ASSERT_EQ(load_driver(), DriverState::kLoaded);
-        Lane lane;
-        ASSERT_EQ(Lane::acquire(fake_context(0), lane), 0);
+        Stream lane;
+        ASSERT_EQ(Stream::acquire(fake_context(0), lane), 0);
         const StreamHandle busy = lane.stream();
         fake.stream_state = CUDA_ERROR_NOT_READY;
-        lane = Lane();
-        ASSERT_EQ(Lane::acquire(fake_context(0), lane), 0);
+        lane = Stream();
+        ASSERT_EQ(Stream::acquire(fake_context(0), lane), 0);
         EXPECT_NE(lane.stream(), busy);
         fake.stream_state = CUDA_SUCCESS;
-        Lane another;
-        ASSERT_EQ(Lane::acquire(fake_context(0), another), 0);
+        Stream another;
+        ASSERT_EQ(Stream::acquire(fake_context(0), another), 0);
         EXPECT_EQ(another.stream(), busy);
     });
 }
 
 void forget_lanes_of_a_reset_context(FakeDriver& fake) {
-    std::array<Lane, 3> lanes;
-    for (Lane& lane : lanes)
-        ASSERT_EQ(Lane::acquire(fake_context(0), lane), 0);
+    std::array<Stream, 3> lanes;
+    for (Stream& lane : lanes)
+        ASSERT_EQ(Stream::acquire(fake_context(0), lane), 0);
     const StreamHandle old = lanes[0].stream();
-    lanes[0] = Lane();
+    lanes[0] = Stream();
     fake.context_id[0] = 77;  // reset and made again, under the same handle
     EXPECT_FALSE(lanes[1].alive());
-    lanes[1] = Lane();
+    lanes[1] = Stream();
     EXPECT_EQ(fake.calls("cuStreamDestroy_v2"), 0);
-    ASSERT_EQ(Lane::acquire(fake_context(0), lanes[1]), 0);
+    ASSERT_EQ(Stream::acquire(fake_context(0), lanes[1]), 0);
     EXPECT_NE(lanes[1].stream(), old);
     EXPECT_TRUE(lanes[1].alive());
     fake.primary_active[0] = false;  // reset, and nothing since
-    Lane none;
-    EXPECT_NE(Lane::acquire(fake_context(0), none), 0);
+    Stream none;
+    EXPECT_NE(Stream::acquire(fake_context(0), none), 0);
     EXPECT_FALSE(none);
-    for (Lane& lane : lanes)
-        lane = Lane();
+    for (Stream& lane : lanes)
+        lane = Stream();
     release_pools();
     EXPECT_EQ(fake.calls("cuStreamDestroy_v2"), 0);
 }
@@ -95,8 +95,8 @@ TEST(Lanes, Nothing_they_do_disturbs_a_capture_of_the_programs) {
         ASSERT_EQ(load_driver(), DriverState::kLoaded);
         fake.strict_capture = true;
         {
-            Lane lane;
-            ASSERT_EQ(Lane::acquire(fake_context(0), lane), 0);
+            Stream lane;
+            ASSERT_EQ(Stream::acquire(fake_context(0), lane), 0);
             int a = 0;
             int b = 0;
             bool done = false;
@@ -119,8 +119,8 @@ TEST(Lanes, Nothing_they_do_disturbs_a_capture_of_the_programs) {
 TEST(Lanes, Do_not_touch_the_legacy_stream_while_a_stream_that_synchronises_with_it_is_captured) {
     with_fake("current", [](FakeDriver& fake) {
         ASSERT_EQ(load_driver(), DriverState::kLoaded);
-        Lane lane;
-        ASSERT_EQ(Lane::acquire(fake_context(0), lane), 0);
+        Stream lane;
+        ASSERT_EQ(Stream::acquire(fake_context(0), lane), 0);
         fake.legacy_capturing = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
         EXPECT_EQ(lane.wait_for_program(Sync::kLegacy), 0);
         EXPECT_EQ(fake.calls("cuEventRecord"), 0);
@@ -138,8 +138,8 @@ TEST(Lanes, Do_not_touch_the_legacy_stream_while_a_stream_that_synchronises_with
 TEST(Lanes, Copy_more_than_four_gibibytes_and_rows_of_any_pitch) {
     with_fake("current", [](FakeDriver& fake) {
         ASSERT_EQ(load_driver(), DriverState::kLoaded);
-        Lane lane;
-        ASSERT_EQ(Lane::acquire(fake_context(0), lane), 0);
+        Stream lane;
+        ASSERT_EQ(Stream::acquire(fake_context(0), lane), 0);
         char* to = reinterpret_cast<char*>(kSomewhere);
         ASSERT_EQ(lane.copy(to, to + (std::size_t{1} << 40), 5'000'000'001), 0);
         EXPECT_EQ(fake.copied, 5'000'000'001u);
@@ -155,17 +155,17 @@ TEST(Lanes, Copy_more_than_four_gibibytes_and_rows_of_any_pitch) {
 TEST(Lanes, Report_the_drivers_errors_as_values) {
     with_fake("current", [](FakeDriver& fake) {
         ASSERT_EQ(load_driver(), DriverState::kLoaded);
-        Lane lane;
-        ASSERT_EQ(Lane::acquire(fake_context(0), lane), 0);
+        Stream lane;
+        ASSERT_EQ(Stream::acquire(fake_context(0), lane), 0);
         fake.everything = CUDA_ERROR_ILLEGAL_ADDRESS;
         bool done = true;
         EXPECT_EQ(lane.query(done), CUDA_ERROR_ILLEGAL_ADDRESS);
         EXPECT_FALSE(done);
         EXPECT_EQ(lane.record(), CUDA_ERROR_ILLEGAL_ADDRESS);
-        Lane second;
-        EXPECT_EQ(Lane::acquire(fake_context(0), second), CUDA_ERROR_ILLEGAL_ADDRESS);
+        Stream second;
+        EXPECT_EQ(Stream::acquire(fake_context(0), second), CUDA_ERROR_ILLEGAL_ADDRESS);
         EXPECT_FALSE(second);
-        EXPECT_EQ(Lane::acquire(nullptr, second), CUDA_ERROR_INVALID_CONTEXT);
+        EXPECT_EQ(Stream::acquire(nullptr, second), CUDA_ERROR_INVALID_CONTEXT);
     });
 }
 

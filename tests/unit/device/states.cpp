@@ -50,8 +50,8 @@ TEST(Driver, Without_one_all_memory_is_the_hosts_and_nothing_fails) {
         EXPECT_EQ(driver_text(), "");
         Identity identity;
         EXPECT_FALSE(identify(0, identity));
-        Lane lane;
-        EXPECT_EQ(Lane::acquire(fake_context(0), lane), CUDA_ERROR_NOT_INITIALIZED);
+        Stream lane;
+        EXPECT_EQ(Stream::acquire(fake_context(0), lane), CUDA_ERROR_NOT_INITIALIZED);
         contains(describe(CUDA_ERROR_NOT_INITIALIZED), {"CUDA_ERROR_NOT_INITIALIZED"});
         Pinned pinned;
         ASSERT_EQ(Pinned::acquire(nullptr, 100, pinned), 0);
@@ -136,16 +136,16 @@ TEST(Driver, Not_even_the_same_one_is_taken_over_by_a_forked_child) {
         fake.memory[0] = {kSomewhere, 4096};
         ASSERT_EQ(load_driver(), DriverState::kLoaded);
         ASSERT_TRUE(on_device(at(kSomewhere)));
-        Lane lane;
+        Stream lane;
         Pinned pinned;
-        ASSERT_EQ(Lane::acquire(fake_context(0), lane), 0);
+        ASSERT_EQ(Stream::acquire(fake_context(0), lane), 0);
         ASSERT_EQ(Pinned::acquire(fake_context(0), 1000, pinned), 0);
         fake.forget_calls();
         const pid_t child = fork();
         if (child == 0) {
             const bool host = !on_device(at(kSomewhere)) && locate(at(kSomewhere)).kind == Kind::kHost;
             const bool refused = !adopt_loaded_driver() && load_driver() == DriverState::kNotLoaded;
-            lane = Lane();
+            lane = Stream();
             pinned = Pinned();
             release_pools();
             _exit(host && refused && fake.calls(nullptr) == 0 ? 0 : 1);

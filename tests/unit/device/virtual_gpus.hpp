@@ -20,7 +20,7 @@ struct VirtualGpus {
     static void* library() {
         static void* the_library = [] {
             const char* build = std::getenv("SWY_BUILDDIR");
-            const std::string file = std::string(build != nullptr ? build : ".") + "/src/vgpu/lib/libcuda.so.1";
+            const std::string file = std::string(build != nullptr ? build : ".") + "/vgpu/lib/libcuda.so.1";
             setenv("VGPU_COUNT", "3", 1);
             setenv("VGPU_MEMORY", "256M", 0);
             unsetenv("CUDA_VISIBLE_DEVICES");

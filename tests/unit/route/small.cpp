@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "route/plain.hpp"
+#include "fastpath/collective.hpp"
 
 namespace {
 
-using namespace swy::route;
+using namespace swy::call;
+using namespace swy::fastpath;
 
 class Small : public ::testing::Test {
   protected:
@@ -41,10 +42,10 @@ TEST_F(Small, Is_what_has_fewer_bytes_than_the_threshold_asked_for_the_first_tim
                                            least / bytes + 2, std::size_t{INT32_MAX}}) {
                 const auto count = static_cast<MPI_Count>(near);
                 EXPECT_EQ(small(count, type), near * bytes < least) << near << " of " << bytes << " bytes, " << least;
-                EXPECT_EQ(surely_small(count, type), near * bytes < least) << near << " of " << bytes << ", " << least;
+                EXPECT_EQ(known_small(count, type), near * bytes < least) << near << " of " << bytes << ", " << least;
             }
             EXPECT_FALSE(small(-1, type));
-            EXPECT_FALSE(surely_small(-1, type));
+            EXPECT_FALSE(known_small(-1, type));
         }
     }
 }
@@ -52,9 +53,9 @@ TEST_F(Small, Is_what_has_fewer_bytes_than_the_threshold_asked_for_the_first_tim
 TEST_F(Small, Is_everything_in_a_job_that_does_not_agree) {
     for (const MPI_Datatype type : types()) {
         set(false, 8);
-        EXPECT_FALSE(surely_small(1, type)) << "not asked about before";
+        EXPECT_FALSE(known_small(1, type)) << "not asked about before";
         EXPECT_TRUE(small(INT32_MAX, type));
-        EXPECT_TRUE(surely_small(INT32_MAX, type));
+        EXPECT_TRUE(known_small(INT32_MAX, type));
     }
 }
 
@@ -63,9 +64,9 @@ TEST_F(Small, Is_no_type_that_the_program_has_made) {
     MPI_Datatype made = MPI_DATATYPE_NULL;
     MPI_Type_contiguous(2, MPI_INT, &made);
     EXPECT_FALSE(small(1, made));
-    EXPECT_FALSE(surely_small(1, made));
-    EXPECT_FALSE(surely_small(1, MPI_DATATYPE_NULL));
-    EXPECT_FALSE(surely_small(1, nullptr));
+    EXPECT_FALSE(known_small(1, made));
+    EXPECT_FALSE(known_small(1, MPI_DATATYPE_NULL));
+    EXPECT_FALSE(known_small(1, nullptr));
     MPI_Type_free(&made);
 }
 

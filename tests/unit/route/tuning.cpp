@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/tune_table.hpp"
-#include "route/tuning_file.hpp"
+#include "settings/tuning_file.hpp"
 
 namespace {
 
 using swy::cli::Points;
-using namespace swy::route;
+using namespace swy::settings;
 
 TEST(Crossing, Is_the_least_size_from_which_on_nccl_is_faster_for_all_larger_ones) {
     const auto crossing_of = [](std::initializer_list<std::pair<double, double>> times) {

@@ -60,7 +60,7 @@ TEST_F(Settings, Every_row_has_a_meaning_and_a_name_of_its_own) {
 TEST_F(Settings, Values_are_read_from_the_environment) {
     setenv("SWITCHYARD", "no", 1);
     setenv("SWITCHYARD_NCCL_THRESHOLD", "2M", 1);
-    setenv("SWITCHYARD_AGREE", "trust", 1);
+    setenv("SWITCHYARD_AGREE", "mpi", 1);
     setenv("SWITCHYARD_SYNC", "device", 1);
     setenv("SWITCHYARD_TIMEOUT", "2.5", 1);
     setenv("SWITCHYARD_COMM_CACHE", "0", 1);
@@ -70,7 +70,7 @@ TEST_F(Settings, Values_are_read_from_the_environment) {
     ASSERT_EQ(read(values), "");
     EXPECT_FALSE(values.enabled);
     EXPECT_EQ(values.nccl_threshold, 2u * 1024 * 1024);
-    EXPECT_EQ(values.agree, Agree::kTrust);
+    EXPECT_EQ(values.agree, Agree::kMpi);
     EXPECT_EQ(values.sync, Sync::kDevice);
     EXPECT_EQ(values.timeout, 2.5);
     EXPECT_EQ(values.comm_cache, 0);
@@ -83,7 +83,7 @@ TEST_F(Settings, A_bad_value_is_named_with_its_variable_and_what_is_allowed) {
     setenv("SWITCHYARD_AGREE", "maybe", 1);
     Values values;
     const std::string problem = read(values);
-    for (const char* part : {"SWITCHYARD_AGREE", "maybe", "full, mpi or trust"})
+    for (const char* part : {"SWITCHYARD_AGREE", "maybe", "full or mpi"})
         EXPECT_NE(problem.find(part), std::string::npos) << problem;
     EXPECT_EQ(values.agree, Agree::kFull);
 }
@@ -109,6 +109,20 @@ TEST_F(Settings, An_unknown_variable_is_told_with_the_nearest_name) {
     EXPECT_NE(problems.find("SWITCHYARD_NCCL_THRESHOLD"), std::string::npos) << problems;
 }
 
+TEST_F(Settings, An_old_name_is_understood_and_told) {
+    setenv("SWITCHYARD_P2P_LANES", "3", 1);
+    Values values;
+    EXPECT_EQ(read(values), "");
+    EXPECT_EQ(values.p2p_pair_comms, 3);
+    EXPECT_EQ(value_of("SWITCHYARD_P2P_PAIR_COMMS", &Shown::origin), "environment");
+    EXPECT_NE(old_names().find("SWITCHYARD_P2P_LANES is called SWITCHYARD_P2P_PAIR_COMMS now"), std::string::npos);
+    setenv("SWITCHYARD_P2P_PAIR_COMMS", "5", 1);
+    EXPECT_EQ(read(values), "");
+    EXPECT_EQ(values.p2p_pair_comms, 5);
+    unsetenv("SWITCHYARD_P2P_LANES");
+    EXPECT_EQ(old_names(), "");
+}
+
 TEST_F(Settings, A_variable_set_to_nothing_counts_as_not_set) {
     setenv("SWITCHYARD_AGREE", "", 1);
     Values values;
@@ -117,7 +131,7 @@ TEST_F(Settings, A_variable_set_to_nothing_counts_as_not_set) {
 }
 
 TEST_F(Settings, Origins_tell_environment_default_and_rank_0) {
-    setenv("SWITCHYARD_AGREE", "trust", 1);
+    setenv("SWITCHYARD_AGREE", "mpi", 1);
     setenv("SWITCHYARD_SYNC", "none", 1);
     Values values;
     ASSERT_EQ(read(values), "");
@@ -134,7 +148,7 @@ TEST_F(Settings, What_ranks_agree_on_travels_and_the_rest_stays) {
     first.enabled = false;
     first.nccl = false;
     first.nccl_threshold = 12345;
-    first.agree = Agree::kTrust;
+    first.agree = Agree::kMpi;
     first.timeout = 0.25;
     first.cuda_aware_mpi = true;
     first.comm_cache = 3;
@@ -146,7 +160,7 @@ TEST_F(Settings, What_ranks_agree_on_travels_and_the_rest_stays) {
     EXPECT_FALSE(mine.enabled);
     EXPECT_FALSE(mine.nccl);
     EXPECT_EQ(mine.nccl_threshold, 12345u);
-    EXPECT_EQ(mine.agree, Agree::kTrust);
+    EXPECT_EQ(mine.agree, Agree::kMpi);
     EXPECT_EQ(mine.timeout, 0.25);
     EXPECT_TRUE(mine.cuda_aware_mpi);
     EXPECT_EQ(mine.comm_cache, 3);

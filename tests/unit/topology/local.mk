@@ -7,7 +7,7 @@ topology_files = tests/topology/cases.tsv \
     tests/topology/cube.xml tests/topology/domains.xml tests/topology/near.tsv tests/topology/orders.tsv tests/topology/orders_recorded.tsv
 EXTRA_DIST += $(topology_files) tests/topology/README.md
 if HAVE_GTEST
-check_PROGRAMS += tests/unit/topology/topology
+EXTRA_PROGRAMS += tests/unit/topology/topology
 tests_unit_topology_topology_SOURCES = tests/unit/topology/cases.cpp tests/unit/topology/choice.cpp \
     tests/unit/topology/cpus.cpp tests/unit/topology/order.cpp tests/unit/topology/places.cpp \
     tests/unit/topology/read_cases.cpp \

@@ -45,7 +45,7 @@ TEST_F(Context, The_primary_context_is_one_for_all_who_retain_it_and_ends_with_t
 
 TEST_F(Context, Made_contexts_stack_and_die_with_what_they_own) {
     CUcontext made = nullptr;
-    ASSERT_EQ(cuCtxCreate(&made, nullptr, 0, 2), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxCreate_v4(&made, nullptr, 0, 2), CUDA_SUCCESS);
     CUcontext current = nullptr;
     CUdevice device = -1;
     EXPECT_EQ(cuCtxGetCurrent(&current), CUDA_SUCCESS);

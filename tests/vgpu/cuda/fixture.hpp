@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "vgpu/newer_cuda.h"
+
 namespace vgpu::test {
 
 // A host function that holds its stream up until it is opened.

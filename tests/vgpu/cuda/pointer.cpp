@@ -125,13 +125,13 @@ TEST_F(Pointer, Managed_memory_is_device_memory_that_the_host_may_touch) {
     EXPECT_EQ(is_managed, 1u);
     EXPECT_EQ(ask(CU_POINTER_ATTRIBUTE_HOST_POINTER, managed, host), CUDA_SUCCESS);
     EXPECT_EQ(host, values);
-    EXPECT_EQ(cuMemPrefetchAsync(managed, 4000, {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, nullptr), CUDA_SUCCESS);
-    EXPECT_EQ(cuMemAdvise(managed, 4000, CU_MEM_ADVISE_SET_READ_MOSTLY, {}), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemPrefetchAsync_v2(managed, 4000, {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemAdvise_v2(managed, 4000, CU_MEM_ADVISE_SET_READ_MOSTLY, {}), CUDA_SUCCESS);
     int read_mostly = 0;
     EXPECT_EQ(cuMemRangeGetAttribute(&read_mostly, sizeof(int), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, managed, 4000),
               CUDA_SUCCESS);
     EXPECT_EQ(read_mostly, 1);
-    EXPECT_EQ(cuMemPrefetchAsync(allocate(64), 64, {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, nullptr),
+    EXPECT_EQ(cuMemPrefetchAsync_v2(allocate(64), 64, {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, nullptr),
               CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(cuMemFree(managed), CUDA_SUCCESS);
 }

@@ -10,6 +10,11 @@
 
 #include "child.hpp"
 
+// CUDA 12.5's headers and later ones declare it too.
+extern "C" cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
+                                                        unsigned long long flags,
+                                                        cudaDriverEntryPointQueryResult* status);
+
 using vgpu::test::run_child;
 
 namespace {

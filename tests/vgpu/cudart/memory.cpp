@@ -10,6 +10,11 @@
 
 #include "child.hpp"
 
+#if CUDART_VERSION < 13000  // CUDA 13's forms have a name of their own there
+#define cudaMemPrefetchAsync cudaMemPrefetchAsync_v2
+#define cudaMemAdvise cudaMemAdvise_v2
+#endif
+
 using vgpu::test::run_child;
 
 extern "C" {

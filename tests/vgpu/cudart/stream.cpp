@@ -12,7 +12,18 @@
 
 using vgpu::test::run_child;
 
+#if CUDART_VERSION < 13000  // CUDA 13's form has a name of its own there, if it is declared at all
+#undef cudaStreamGetCaptureInfo
+#define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3
+#endif
+
 extern "C" {
+#if CUDART_VERSION < 12030
+using cudaGraphEdgeData = void;
+cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t, cudaStreamCaptureStatus*, unsigned long long*, cudaGraph_t*,
+                                        const cudaGraphNode_t**, const cudaGraphEdgeData**, size_t*);
+#endif
+cudaError_t cudaStreamGetDevice(cudaStream_t, int*);  // CUDA 12.8's headers and later ones declare it too
 cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t, cudaHostFn_t, void*);
 cudaError_t cudaStreamQuery_ptsz(cudaStream_t);
 cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t);

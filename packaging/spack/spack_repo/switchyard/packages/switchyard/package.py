@@ -37,9 +37,9 @@ class Switchyard(AutotoolsPackage):
 
     depends_on("openmpi@4.1:5")
     depends_on("hwloc@2")
-    # Headers alone: the driver and NCCL are loaded while programs run, those of Spack or others.
-    depends_on("cuda@13:", type=("build", "run"))
-    depends_on("nccl@2.18:", type=("build", "run"))
+    # Of CUDA the headers alone: the driver and NCCL are loaded while programs run, those of Spack or others.
+    depends_on("cuda@12.2:", type=("build", "run"))
+    depends_on("nccl@2.18:", type="run")
 
     conflicts("%gcc@:11", msg="Switchyard is written in C++20: GCC 12 or newer")
     conflicts("%clang@:13", msg="Switchyard is written in C++20: clang 14 or newer")
@@ -60,7 +60,6 @@ class Switchyard(AutotoolsPackage):
             f"MPICXX={wrappers.mpicxx}",
             f"MPIRUN={wrappers.mpirun}",
             f"--with-cuda={self.spec['cuda'].prefix}",
-            f"--with-nccl={self.spec['nccl'].prefix}",
         ]
         args.append(f"MPIFORT={wrappers.mpifort}" if self.spec.satisfies("+fortran") else "MPIFORT=/bin/false")
         if not self.spec.satisfies("+kernels"):

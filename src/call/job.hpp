@@ -1,0 +1,15 @@
+// Facts of the job that all its ranks share since MPI_Init. src/init sets them.
+#pragma once
+
+#include <cstddef>
+
+namespace swy::call {
+
+// True where some node of MPI_COMM_WORLD has a GPU driver: collectives above the threshold then agree on their route.
+[[gnu::visibility("hidden")]] inline bool job_agrees = false;
+
+// The least number of bytes with which any collective may use NCCL: SWITCHYARD_NCCL_THRESHOLD of the job's first rank,
+// or less where a tuning file says so for some call (coll/tuning.hpp).
+[[gnu::visibility("hidden")]] inline std::size_t threshold = 0;
+
+}  // namespace swy::call

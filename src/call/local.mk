@@ -1,0 +1,11 @@
+# What a call is: its description, its transport and the reason for that, and what stands between the program and the real MPI.
+libswy_la_SOURCES += \
+    src/call/call.hpp \
+    src/call/counted.hpp \
+    src/call/depth.hpp \
+    src/call/entry_point.hpp \
+    src/call/envelope.cpp src/call/envelope.hpp \
+    src/call/job.hpp \
+    src/call/private_comm.cpp src/call/private_comm.hpp \
+    src/call/reason.cpp src/call/reason.hpp \
+    src/call/resolve.cpp src/call/resolve.hpp

@@ -1,0 +1,11 @@
+// Communicators of this library that the program does not see.
+#pragma once
+
+#include <mpi.h>
+
+namespace swy::call {
+
+// Makes a communicator of the same ranks in the same order, with MPI_ERRORS_RETURN; collective. Returns MPI's code.
+int make_private_comm(MPI_Comm comm, MPI_Comm* made);
+
+}  // namespace swy::call

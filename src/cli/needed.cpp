@@ -1,0 +1,132 @@
+#include "cli/needed.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "cli/elf_file.hpp"
+#include "cli/launch.hpp"
+
+namespace swy::cli {
+
+namespace {
+
+// What NVIDIA's CUDA runtime asks the driver for by this identifier, since CUDA 5: it has it wherever it is linked
+// into.
+constexpr std::array<unsigned char, 16> kRuntimeTable = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
+                                                         0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
+
+std::string file_name(const std::string& path) {
+    return path.substr(path.rfind('/') + 1);
+}
+
+bool has_nvidias_runtime(const std::string& file) {
+    return !file_name(file).starts_with("libcuda.so") && ElfFile(file).contains(kRuntimeTable);
+}
+
+std::set<std::string> mpi_functions(const std::string& file) {
+    std::set<std::string> all = ElfFile(file).functions();
+    std::erase_if(all, [](const std::string& name) { return !name.starts_with("MPI_"); });
+    return all;
+}
+
+// How a person calls a set of MPI functions.
+std::string told(const std::vector<std::string>& names) {
+    return names.size() == 1 ? names[0] : fmt::format("{} and {} more", names[0], names.size() - 1);
+}
+
+// The MPI functions of `mpi` that this file defines too.
+std::vector<std::string> wrapped(const std::set<std::string>& mpi, const std::string& file) {
+    const std::set<std::string> own = mpi_functions(file);
+    std::vector<std::string> both;
+    std::set_intersection(own.begin(), own.end(), mpi.begin(), mpi.end(), std::back_inserter(both));
+    return both;
+}
+
+Check passed_over(const std::string& program, const std::string& tool, const std::string& functions, bool linked) {
+    return {"tools", Health::kProblem,
+            fmt::format("{} wraps {}, but comes after Switchyard{}: it would see none of these calls of {}", tool,
+                        functions, linked ? "" : " under switchyard run and LD_PRELOAD", program),
+            fmt::format("Preload it too, which puts it in front: LD_PRELOAD={} switchyard run ...; or link the program "
+                        "again with swycc and the tool, in the order tool, Switchyard, libmpi: swycc app.o -lTOOL.",
+                        tool)};
+}
+
+}  // namespace
+
+std::vector<Needed> needed_by(const std::string& program) {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(
+        popen(("LD_PRELOAD= ldd " + shell_quoted(program) + " 2>/dev/null").c_str(), "r"), pclose);
+    std::vector<Needed> all;
+    std::array<char, 4096> line{};
+    while (pipe && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) {
+        std::istringstream words(line.data());
+        Needed one;
+        std::string arrow;
+        words >> one.name >> arrow >> one.file;
+        if (arrow != "=>" || one.file == "not")  // "libx.so => not found"
+            one.file = arrow == "=>" ? "" : one.name;
+        all.push_back(one);
+    }
+    return all;
+}
+
+const Needed* find(const std::vector<Needed>& all, std::string_view start) {
+    const auto at =
+        std::find_if(all.begin(), all.end(), [&](const Needed& one) { return file_name(one.name).starts_with(start); });
+    return at == all.end() ? nullptr : &*at;
+}
+
+std::optional<Check> look_for_nvidias_runtime(const Patient& patient, const std::string& program,
+                                              const std::vector<Needed>& all) {
+    if (!patient.found.driver.is_virtual)
+        return std::nullopt;
+    std::vector<std::string> files = {program};
+    for (const Needed& one : all)
+        files.push_back(one.file);
+    const auto at = std::find_if(files.begin(), files.end(), has_nvidias_runtime);
+    if (at == files.end())
+        return std::nullopt;
+    if (file_name(*at).starts_with("libcudart.so"))
+        return Check{
+            "cuda-runtime", Health::kProblem,
+            fmt::format("{} finds NVIDIA's own CUDA runtime, {}, which the virtual GPUs cannot serve", program, *at),
+            "The virtual GPUs have libcudart.so.12 and .13: link with one of these, and without an rpath to "
+            "NVIDIA's."};
+    return Check{
+        "cuda-runtime", Health::kProblem,
+        fmt::format("{} has NVIDIA's static CUDA runtime in it (nvcc's default), which the virtual GPUs cannot "
+                    "serve; on a real GPU it works",
+                    *at),
+        "Link it with nvcc -cudart shared, or with -lcudart in place of -lcudart_static."};
+}
+
+std::optional<Check> look_for_profilers(const Patient&, const std::string& program, const std::vector<Needed>& all) {
+    const Needed* mpi = find(all, "libmpi.so");
+    if (mpi == nullptr || mpi->file.empty())
+        return std::nullopt;
+    const Needed* shim = find(all, "libswitchyard.so");
+    const std::set<std::string> functions = mpi_functions(mpi->file);
+    std::optional<Check> above;
+    if (const auto names = wrapped(functions, program); !names.empty())
+        above = Check{"tools", Health::kGood, fmt::format("{} wraps {} itself, above Switchyard", program, told(names)),
+                      ""};
+    for (const Needed* one = all.data(); one != mpi; ++one) {  // behind libmpi a tool sees nothing in any case
+        const auto names = one != shim ? wrapped(functions, one->file) : std::vector<std::string>();
+        if (names.empty())
+            continue;
+        if (shim == nullptr || one > shim)
+            return passed_over(program, one->file, told(names), shim != nullptr);
+        above = Check{"tools", Health::kGood, fmt::format("{} wraps {}, above Switchyard", one->file, told(names)), ""};
+    }
+    return above;
+}
+
+}  // namespace swy::cli

@@ -1,0 +1,76 @@
+#include "coll/agree_and_setup.hpp"
+
+#include "coll/collective.hpp"
+#include "coll/nonblocking.hpp"
+#include "comm/launch_order.hpp"
+#include "comm/setup.hpp"
+#include "error/error.hpp"
+#include "report/trace.hpp"
+
+namespace swy::coll {
+namespace {
+
+// Where no launch order may be made, non-blocking calls are staged.
+int make_order(comm::State& comm) {
+    return comm.order != nullptr || comm.duplicated ? MPI_SUCCESS : comm::LaunchOrder::make(comm);
+}
+
+int set_up(const Call& call, const Decision& decision, comm::State& comm, const std::optional<nccl::Work>& work) {
+    // All ranks do this, whatever becomes of this call; but those with host memory need not know what the others have
+    // found.
+    if (decision.setup == comm::Setup::kMake && !decision.any_host)
+        comm::discard_pending(comm);
+    if (!all_can(call, decision) || decision.setup == comm::Setup::kNone)
+        return MPI_SUCCESS;
+    const report::trace::Part part("NCCL communicator");
+    if (decision.setup == comm::Setup::kMake)
+        return comm::set_up(comm, work->location);
+    comm::adopt_pending(comm);
+    return MPI_SUCCESS;
+}
+
+// Asks the ranks for their calls where the agreement has not told them.
+std::string mismatch_in_words(const Call& call, comm::State& comm, const Decision& decision, const Fingerprint& print) {
+    if (!decision.problem.empty())
+        return decision.problem;
+    return decision.nonblocking ? describe_with_nonblocking(call, comm, print) : describe_mismatch(comm, print);
+}
+
+// Tells whether an obstacle may be gone when a later call is made or a persistent one is started.
+bool passes(const Call& call, Reason reason) {
+    return reason == Reason::kNotReady || (persistent(call.id) && reason == Reason::kThreads);
+}
+
+}  // namespace
+
+int agree_and_setup(const Call& call, comm::State& comm, Presence presence, const ConcurrentCollectives& under_way,
+                    Agreement& into) {
+    comm.repeat.reset();  // the set-up may bring another threshold
+    const Decision decision = agree(call, comm, vote_of(call, comm, presence, under_way, into.work), into.print);
+    switch (decision.state) {
+        case Decision::State::kMpiError:
+            return decision.mpi_code;
+        case Decision::State::kTimeout:
+            return failed(call, comm, decision.problem);
+        case Decision::State::kMismatch:
+            return failed(call, comm, mismatch_in_words(call, comm, decision, into.print));
+        case Decision::State::kSettled:
+            break;
+    }
+    if (const int rc = share_page(comm, into.print); rc != MPI_SUCCESS)
+        return rc;
+    if (const int rc = set_up(call, decision, comm, into.work); rc != MPI_SUCCESS)
+        return rc;
+    into.in_flight = decision.in_flight;
+    into.route = route_from(call, decision, comm.obstacle);
+    // Where NCCL is still at work on a communicator, non-blocking calls agree already: made on the program's own
+    // communicator they would not survive its MPI_Comm_free, which Open MPI does not hold back for them.
+    into.soon = passes(call, into.route.reason) && !decision.any_host;
+    return into.route.carrier == Carrier::kNccl || into.soon ? make_order(comm) : MPI_SUCCESS;
+}
+
+int failed(const Call& call, const comm::State& comm, const std::string& why) {
+    return error::raise(call, MPI_ERR_OTHER, in_call(call.id, &comm, comm.rank, comm.size, why));
+}
+
+}  // namespace swy::coll

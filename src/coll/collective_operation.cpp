@@ -1,0 +1,149 @@
+#include "coll/collective_operation.hpp"
+
+#include <utility>
+
+#include "progress/engine.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::coll {
+
+CollectiveOperation::CollectiveOperation(const Call& call, int rank, int size, std::shared_ptr<comm::LaunchOrder> order,
+                                         Place place, std::shared_ptr<const SavedCall> kept, std::size_t bytes)
+    : Collective(call.id, call.owner, rank, size),
+      order_(std::move(order)),
+      place_(place),
+      bytes_(bytes),
+      kept_(std::move(kept)) {}
+
+CollectiveOperation::~CollectiveOperation() {
+    if (done())
+        return;
+    const progress::Hold hold;  // its creation or its start has failed
+    order_->leave(this);
+    announced_.reset();
+}
+
+Vote CollectiveOperation::prepare(comm::State& comm, Presence presence) {
+    under_way_.emplace(ConcurrentCollectives::Kind::kNonblocking);
+    {
+        const progress::Hold hold;
+        announced_.emplace(comm);
+        if (place_ == Place::kInOrder)
+            order_->enter(this);
+    }
+    std::optional<nccl::Work> work;
+    Vote vote = vote_of(kept(), comm, presence, *under_way_, work);
+    if (vote.obstacle == Reason::kNone && (vote.setup != comm::Setup::kNone || comm.nccl == nullptr))
+        vote.obstacle = comm.obstacle != Reason::kNone ? comm.obstacle : Reason::kNotReady;
+    if (!vote.host && vote.obstacle == Reason::kNone) {
+        operation_ = std::make_unique<nccl::Operation>(std::move(*work), comm.nccl);
+        if (!operation_->ready())
+            vote.obstacle = Reason::kNoMemory;
+    }
+    return vote;
+}
+
+std::uint64_t CollectiveOperation::prepared_for() const {
+    return operation_ != nullptr ? operation_->communicator().id() : 0;
+}
+
+void CollectiveOperation::ask(comm::State& comm, std::shared_ptr<VoteExchange> records,
+                              const comm::LaunchOrder::Launch& launch) {
+    launch_ = launch;
+    records_ = std::move(records);
+    const double seconds = settings::values().timeout;
+    const comm::OperationId what = seconds > 0 ? name_of(*order_, launch) : 0;
+    if (place_ == Place::kInOrder)
+        agreement_.emplace(comm, records_, what, seconds, kEntered, launch.number + 1);
+    else
+        agreement_.emplace(comm, records_, what, seconds, "started it");
+    ++order_->agreements;
+}
+
+bool CollectiveOperation::advance() {
+    if (agreement_.has_value())
+        return first() && answered();
+    if (in_turn_.has_value())
+        return fly();
+    return deferred_ != nullptr ? follow() : advance_alone();
+}
+
+bool CollectiveOperation::answered() {
+    const std::optional<std::string> failure = agreement_->step();
+    if (!failure.has_value())
+        return false;
+    --order_->agreements;
+    ledger_.end_part("agreement");
+    if (failure->empty()) {
+        agreement_.reset();
+        heard(read(records_->all));
+    } else {
+        fail_here(MPI_ERR_OTHER, *failure);
+    }
+    return true;
+}
+
+void CollectiveOperation::settle(const Route& route) {
+    ledger_.route(route.carrier, route.reason);
+    if (route.carrier == Carrier::kNccl)
+        return wait_for_turn(std::move(operation_), launch_);
+    operation_.reset();
+    announced_.reset();
+    deferred_ = stage(route.reason);
+}
+
+comm::Contribution CollectiveOperation::contribution(MPI_Comm comm) const {
+    return {comm, comm::start_of(name_of(*order_, launch_), 0)};
+}
+
+void CollectiveOperation::wait_for_turn(std::unique_ptr<nccl::Operation> operation,
+                                        const comm::LaunchOrder::Launch& launch) {
+    ledger_.route(Carrier::kNccl, Reason::kNone);
+    in_turn_.emplace(std::move(operation), order_, launch);
+}
+
+bool CollectiveOperation::fly() {
+    const bool moved = in_turn_->step(first() && (!announced_ || announced_->may_launch()));
+    if (in_turn_->settled())
+        order_->leave(this);
+    if (!in_turn_->done())
+        return moved;
+    if (const std::string failure = in_turn_->failure(); !failure.empty())
+        fail_here(MPI_ERR_OTHER, failure);
+    else
+        end({});
+    return true;
+}
+
+bool CollectiveOperation::follow() {
+    const bool moved = deferred_->step();
+    if (deferred_->called())
+        order_->leave(this);
+    if (!deferred_->done())
+        return moved;
+    reported_ = true;  // the staged call has reported itself
+    end(deferred_->outcome());
+    return true;
+}
+
+void CollectiveOperation::failing(const std::string&) {
+    if (agreement_.has_value())
+        order_->give_up(launch_);
+}
+
+void CollectiveOperation::end(progress::Outcome outcome) {
+    if (outcome.mpi_class == MPI_SUCCESS && !reported_)
+        ledger_.close(call(), bytes_);
+    order_->leave(this);
+    agreement_.reset();
+    in_turn_.reset();
+    announced_.reset();
+    operation_.reset();
+    deferred_.reset();
+    kept_.reset();
+    order_.reset();
+    under_way_.reset();
+    finish(std::move(outcome));
+}
+
+}  // namespace swy::coll

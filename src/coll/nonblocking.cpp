@@ -1,0 +1,138 @@
+#include "coll/nonblocking.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "coll/collective_operation.hpp"
+#include "coll/saved_call.hpp"
+#include "comm/launch_order.hpp"
+#include "nccl/operation.hpp"
+#include "progress/engine.hpp"
+#include "real.hpp"
+#include "request/handle.hpp"
+#include "staging/staged.hpp"
+
+namespace swy::coll {
+namespace {
+
+// A collective from the call to the end of its work. Used under the engine's lock, except for its construction.
+class Nonblocking final : public CollectiveOperation {
+  public:
+    Nonblocking(const Call& call, const comm::State& comm, std::shared_ptr<const SavedCall> kept, std::size_t bytes)
+        : CollectiveOperation(call, comm.rank, comm.size, comm.order, Place::kInOrder, std::move(kept), bytes) {}
+
+    using CollectiveOperation::prepare;
+
+    // Starts the agreement, when the engine has the operation. Not called under the lock. Returns MPI's code.
+    int agree_first(comm::State& comm, const Vote& vote) {
+        auto records = std::make_shared<VoteExchange>();
+        const int rc = begin(kept(), comm, vote, print_, records->mine, records->all, records->request);
+        const progress::Hold hold;
+        if (rc != MPI_SUCCESS)
+            fail_here(MPI_ERR_OTHER, "the agreement of the ranks could not begin");
+        else
+            ask(comm, std::move(records), {print_.sequence});
+        return rc;
+    }
+
+    // For a collective that has agreed on NCCL already, and whose caller reports it.
+    void take_turn(std::unique_ptr<nccl::Operation> operation, const Fingerprint& print) {
+        reported_ = true;
+        order_->enter(this);
+        wait_for_turn(std::move(operation), {print.sequence});
+    }
+
+    // For a collective whose ranks have agreed that their calls do not match.
+    void take_part_in_comparison(const Fingerprint& print) {
+        print_ = print;
+        order_->enter(this);
+        begin_comparison();
+    }
+
+  private:
+    void heard(const Decision& decision) override {
+        if (decision.state == Decision::State::kMismatch)
+            begin_comparison();
+        else
+            settle(route_from(kept(), decision, Reason::kNone));
+    }
+
+    std::shared_ptr<staging::Deferred> stage(Reason reason) override {
+        const auto make = [this](const Operand* operands, MPI_Request* request) {
+            return call_again(kept(), operands, order_->private_comm(), request);
+        };
+        return staging::defer(kept(), make, contribution(order_->private_comm()), reason, bytes());
+    }
+
+    // Starts to gather the ranks' fingerprints for the error's text, in the operation's place among those of the
+    // private communicator.
+    void begin_comparison() { prints_.resize(static_cast<std::size_t>(size_)); }
+
+    bool advance_alone() override { return !prints_.empty() && compared(); }
+
+    bool compared() {
+        if (comparison_ == MPI_REQUEST_NULL) {
+            if (!first())
+                return false;
+            const int rc = real::Iallgather(&print_, sizeof print_, MPI_BYTE, prints_.data(), sizeof print_, MPI_BYTE,
+                                            order_->private_comm(), &comparison_);
+            order_->leave(this);
+            if (rc != MPI_SUCCESS)
+                fail_here(MPI_ERR_OTHER, fmt::format("the ranks' calls do not match: here {}", in_words(print_)));
+            return true;
+        }
+        int flag = 0;
+        if (!progress::may_poll() || (real::Test(&comparison_, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag == 0))
+            return false;
+        fail_here(MPI_ERR_OTHER, compare(prints_));
+        return true;
+    }
+
+    Fingerprint print_;
+    MPI_Request comparison_ = MPI_REQUEST_NULL;
+    std::vector<Fingerprint> prints_;
+};
+
+}  // namespace
+
+int start_agreed(const Call& call, comm::State& comm, Presence presence) {
+    auto operation =
+        std::make_shared<Nonblocking>(call, comm, std::make_shared<SavedCall>(call, comm.size), payload_bytes(call));
+    const Vote vote = operation->prepare(comm, presence);
+    {
+        const progress::Hold hold;
+        progress::add(operation);
+    }
+    if (const int rc = operation->agree_first(comm, vote); rc != MPI_SUCCESS)
+        return rc;
+    return request::hand_out(std::move(operation), call.request);
+}
+
+std::string run_ordered(const Call& call, comm::State& comm, const Fingerprint& print, nccl::Work work) {
+    auto on_nccl = std::make_unique<nccl::Operation>(std::move(work), comm.nccl);
+    on_nccl->ready();  // if not, the operation fails at its launch, for which the other ranks wait
+    auto operation = std::make_shared<Nonblocking>(call, comm, nullptr, 0);
+    {
+        const progress::Hold hold;
+        operation->take_turn(std::move(on_nccl), print);
+        progress::add(operation);
+    }
+    progress::wait_for(*operation);
+    return operation->why();
+}
+
+std::string describe_with_nonblocking(const Call& call, comm::State& comm, const Fingerprint& print) {
+    auto operation = std::make_shared<Nonblocking>(call, comm, nullptr, 0);
+    {
+        const progress::Hold hold;
+        operation->take_part_in_comparison(print);
+        progress::add(operation);
+    }
+    progress::wait_for(*operation);
+    return operation->why();
+}
+
+}  // namespace swy::coll

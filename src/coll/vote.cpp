@@ -1,0 +1,78 @@
+#include "coll/vote.hpp"
+
+#include "datatype/element.hpp"
+#include "nccl/communicator.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::coll {
+namespace {
+
+// Returns the device with which a rank that passes nothing joins: the one that the communicator has for it, or the
+// program's current one.
+device::Location without_data(const comm::State& comm) {
+    const auto& nccl = comm.pending != nullptr ? comm.pending : comm.nccl;
+    if (nccl == nullptr || !nccl->usable() || !nccl->device_stream().alive())
+        return device::current_device();
+    device::Location location;
+    location.ordinal = comm.ordinal;
+    location.context = nccl->context();
+    return location;
+}
+
+}  // namespace
+
+Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
+    if (comm.inter)
+        return Reason::kIntercomm;
+    if (comm.foreign)
+        return Reason::kSpansJobs;
+    if (comm.size == 1)
+        return Reason::kOneRank;
+    if (!settings::values().nccl)
+        return Reason::kNcclOff;
+    if (rooted(call) && (call.root < 0 || call.root >= comm.size))
+        return Reason::kNotBuilt;  // an error of the program's, which MPI reports
+    return Reason::kNone;
+}
+
+Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const ConcurrentCollectives& under_way,
+             std::optional<nccl::Work>& into) {
+    Vote vote;
+    describe(call, vote);
+    vote.device = presence == Presence::kData;
+    vote.host = any_on_host(call, presence);
+    vote.in_flight = under_way.wants_turn();
+    if (!vote.host) {
+        nccl::Work& work = into.emplace();
+        vote.obstacle = nccl::prepare(call, comm.rank, comm.size, work);
+        if (!vote.device)
+            work.location = without_data(comm);
+        if (vote.obstacle == Reason::kNone && work.location.ordinal < 0)
+            vote.obstacle = Reason::kMixed;
+        if (vote.obstacle == Reason::kNone && under_way.must_be_staged())
+            vote.obstacle = Reason::kThreads;
+        if (vote.obstacle == Reason::kNone && comm.under_way())
+            vote.obstacle = Reason::kNotReady;
+        if (vote.obstacle == Reason::kNone)
+            vote.setup = comm.setup_for(work.location.ordinal);
+    }
+    return vote;
+}
+
+bool all_can(const Call& call, const Decision& decision) {
+    const bool enough = decision.large || !size_is_unknown(call.id);
+    return enough && decision.any_device && !decision.any_host && decision.obstacle == Reason::kNone;
+}
+
+Route route_from(const Call& call, const Decision& decision, Reason obstacle) {
+    if (!decision.any_device)
+        return {};
+    if (size_is_unknown(call.id) && !decision.large)
+        return {Carrier::kStaged, Reason::kSmall};
+    if (decision.any_host)
+        return {Carrier::kStaged, Reason::kMixed};
+    const Reason why = decision.obstacle != Reason::kNone ? decision.obstacle : obstacle;
+    return why != Reason::kNone ? Route{Carrier::kStaged, why} : Route{Carrier::kNccl, Reason::kNone};
+}
+
+}  // namespace swy::coll

@@ -1,0 +1,75 @@
+// What the extension's calls on several buffers of a process (src/ext/multi) keep with a communicator. A slot is one
+// buffer of one process; slots are numbered by rank, then by index. A communicator that has been used so has a private
+// communicator and a launch order, as comm/launch_order.hpp has them for other collectives, once a blocking call has
+// been made, and the NCCL communicator of its slots.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "call/reason.hpp"
+#include "comm/launch_order.hpp"
+#include "comm/state.hpp"
+#include "nccl/local_members.hpp"
+
+namespace swy::comm {
+
+// All functions are called under the engine's lock, except those that wait, during which the process makes no other
+// such call on the communicator.
+class BufferSlots {
+  public:
+    static std::shared_ptr<BufferSlots> of(State& state);  // made at the first use. Local
+    ~BufferSlots();
+    BufferSlots(const BufferSlots&) = delete;
+    BufferSlots& operator=(const BufferSlots&) = delete;
+
+    // Makes the private communicator and the launch order. The first blocking call does this, since MPI makes no
+    // communicator without waiting. (Open MPI 4.1's MPI_Comm_idup goes on in collectives on the communicator itself, at
+    // any time, which then match the program's.) Calls that start before use messages for what others do there
+    // (exchange.hpp). Collective. Returns MPI's code.
+    int make_order(State& state);
+    const std::shared_ptr<LaunchOrder>& order() const { return order_; }
+
+    // The calls in the program's order. Each makes its MPI calls on the private communicator, or is launched, when it
+    // is the first.
+    void enter(const void* call) { queue_.push_back(call); }
+    bool first(const void* call) const { return !queue_.empty() && queue_.front() == call; }
+    void leave(const void* call);
+
+    // Exchanges that were started on the communicator itself, which must not be freed before their end, nor while calls
+    // are queued. await() waits for both, with MPI's progress, not under the lock.
+    int exchanges = 0;
+    void await();
+
+    // How many buffers each rank had in the last call; empty before the first. A call prepares for these before it has
+    // heard from the other ranks.
+    std::vector<int> counts;
+
+    // Must `devices`, this process's in order, get an NCCL communicator first? `obstacle` is what keeps them from one.
+    bool needs_setup(const std::vector<int>& devices) const;
+    Reason obstacle = Reason::kNone;
+    std::shared_ptr<nccl::LocalMembers> nccl;
+
+    // This process's set-ups of an NCCL communicator (slots_setup.hpp), started and ended: all ranks start the same
+    // ones, each when it has ended the one before. They set the fields above, alike on all ranks but not at the same
+    // time.
+    std::uint64_t begun = 0, ended = 0;
+    void begin_anew(std::vector<int> devices, Reason why);
+
+    std::uint64_t calls = 0;  // number of the next call
+
+    void retire();  // called when the communicator is being freed, after await()
+
+  private:
+    BufferSlots() = default;
+    std::shared_ptr<LaunchOrder> order_;
+    std::deque<const void*> queue_;
+    bool tried_ = false;
+    std::vector<int> devices_;  // this process's devices, to which `nccl` or `obstacle` belongs
+};
+
+}  // namespace swy::comm

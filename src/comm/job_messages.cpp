@@ -1,0 +1,239 @@
+#include "comm/job_messages.hpp"
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "call/private_comm.hpp"
+#include "progress/wait.hpp"
+#include "real.hpp"
+
+namespace swy::comm {
+namespace {
+
+MPI_Comm control = MPI_COMM_NULL;
+int own_rank = -1;  // in `control`
+
+// How long an announcement waits for ranks that may not be in MPI.
+constexpr double kAnnouncementSeconds = 20;
+
+// A failure message: fixed in size, sent as bytes, small enough that MPI sends it at once.
+struct Word {
+    OperationId what = 0;
+    std::int32_t rank = 0;
+    std::int32_t waiting = 0;  // 1: the rank waits; 0: it has failed
+    std::array<char, 496> why{};
+};
+static_assert(sizeof(Word) == 512, "sent as bytes: no padding");
+
+// Failure messages received, by operation: two threads may wait for different ones, and each may receive the other's.
+// And those that this process has sent, which are few and stay: MPI may still be reading them.
+struct Heard {
+    struct Told {
+        int ranks = 0;
+        Failure first;
+    };
+    std::mutex mutex;  // not held while MPI is called, which may run the engine and so come here again
+    std::map<OperationId, Told> failures;
+    std::deque<std::pair<OperationId, int>> waiting;  // operation, and rank that waits
+    std::atomic<std::size_t> undertakings{0};         // the size of `failures`: 0 as a rule, and asked often
+    std::deque<Word> sent;
+    std::atomic_flag receiving = ATOMIC_FLAG_INIT;
+};
+
+// Receives of failure messages are always posted, so that MPI takes a message in whatever call it is, and the sender
+// knows when.
+struct Posted {
+    Word word;
+    MPI_Request request = MPI_REQUEST_NULL;
+};
+std::array<Posted, 4> posted;
+std::size_t next_posted = 0;
+
+int post(Posted& one) {
+    one.word.what = 0;
+    return real::Irecv(&one.word, sizeof one.word, MPI_BYTE, MPI_ANY_SOURCE, kFailureTag, control, &one.request);
+}
+
+// No message begins with 0, so MPI need not be asked before one has arrived.
+bool has_come(Posted& one) {
+    const volatile OperationId& what = one.word.what;
+    int flag = 0;
+    return what != 0 && one.request != MPI_REQUEST_NULL &&
+           real::Test(&one.request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag != 0;
+}
+Heard& heard() {
+    static auto* all = new Heard;  // not destroyed at exit
+    return *all;
+}
+
+void keep(const Word& word) {
+    constexpr std::size_t kMostWaiting = 1024;
+    const std::scoped_lock lock(heard().mutex);
+    if (word.waiting != 0) {
+        heard().waiting.emplace_back(word.what, word.rank);
+        if (heard().waiting.size() > kMostWaiting)
+            heard().waiting.pop_front();
+        return;
+    }
+    Heard::Told& told = heard().failures[word.what];
+    if (told.ranks++ == 0)
+        told.first = {word.rank, word.why.data()};
+    heard().undertakings.store(heard().failures.size(), std::memory_order_release);
+}
+
+// Returns how many ranks have told of their failure so far.
+int told_by(OperationId what, Failure* first) {
+    if (heard().undertakings.load(std::memory_order_acquire) == 0)
+        return 0;
+    const std::scoped_lock lock(heard().mutex);
+    const auto it = heard().failures.find(what);
+    if (it == heard().failures.end())
+        return 0;
+    if (first != nullptr)
+        *first = it->second.first;
+    return it->second.ranks;
+}
+
+// Does not block. Returns MPI's code. With `taken`, adds requests that are complete when the receivers have the
+// message.
+int send(const std::vector<int>& world, const Word& said, std::vector<MPI_Request>* taken = nullptr) {
+    if (control == MPI_COMM_NULL)
+        return MPI_ERR_COMM;
+    Word* word = nullptr;
+    {
+        const std::scoped_lock lock(heard().mutex);
+        word = &heard().sent.emplace_back(said);
+    }
+    for (const int peer : world) {
+        if (peer == own_rank || peer < 0)
+            continue;
+        MPI_Request request = MPI_REQUEST_NULL;
+        const auto isend = taken != nullptr ? real::Issend : real::Isend;
+        if (const int rc = isend(word, sizeof *word, MPI_BYTE, peer, kFailureTag, control, &request); rc != MPI_SUCCESS)
+            return rc;
+        if (taken != nullptr)
+            taken->push_back(request);
+        else
+            real::Request_free(&request);
+    }
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int start_control() {
+    int rc = call::make_private_comm(MPI_COMM_WORLD, &control);
+    if (rc == MPI_SUCCESS)
+        rc = real::Comm_rank(control, &own_rank);
+    next_posted = 0;
+    for (Posted& one : posted)
+        rc = rc == MPI_SUCCESS ? post(one) : rc;
+    return rc;
+}
+
+MPI_Comm control_communicator() {
+    return control;
+}
+
+void stop_control() {
+    if (control == MPI_COMM_NULL)
+        return;
+    for (Posted& one : posted) {
+        if (one.request == MPI_REQUEST_NULL)
+            continue;
+        real::Cancel(&one.request);
+        real::Wait(&one.request, MPI_STATUS_IGNORE);
+    }
+    real::Comm_free(&control);  // sets it to MPI_COMM_NULL
+}
+
+std::vector<int> ranks_in_world(const State& state) {
+    std::vector<int> ranks(static_cast<std::size_t>(state.size)), world(ranks.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    MPI_Group group = MPI_GROUP_NULL;
+    MPI_Group all = MPI_GROUP_NULL;
+    real::Comm_group(state.handle, &group);
+    real::Comm_group(control, &all);
+    real::Group_translate_ranks(group, state.size, ranks.data(), all, world.data());
+    real::Group_free(&group);
+    real::Group_free(&all);
+    return world;
+}
+
+int tell_failure(const std::vector<int>& world, int rank, OperationId what, const std::string& why) {
+    Word word{what, rank};
+    why.copy(word.why.data(), word.why.size() - 1);
+    return send(world, word);
+}
+
+int tell_waiting(const std::vector<int>& world, int rank, OperationId what) {
+    return send(world, {what, rank, 1});
+}
+
+Announcement::Announcement(const std::vector<int>& world, int rank, OperationId what, const std::string& why)
+    : deadline_(kAnnouncementSeconds) {
+    Word word{what, rank};
+    why.copy(word.why.data(), word.why.size() - 1);
+    send(world, word, &pending_);
+}
+
+Announcement::~Announcement() {
+    int down = 0;
+    real::Finalized(&down);
+    for (MPI_Request& request : pending_)
+        if (!down && request != MPI_REQUEST_NULL)
+            real::Request_free(&request);
+}
+
+// Other ranks may announce something meanwhile, and wait for this rank to receive it.
+bool Announcement::done() {
+    hear_failures();
+    int all = 0;
+    const int rc = real::Testall(static_cast<int>(pending_.size()), pending_.data(), &all, MPI_STATUSES_IGNORE);
+    return rc != MPI_SUCCESS || all != 0 || deadline_.passed();
+}
+
+std::vector<int> ranks_waiting(OperationId what) {
+    std::vector<int> ranks;
+    const std::scoped_lock lock(heard().mutex);
+    for (const auto& [whose, rank] : heard().waiting)
+        if (whose == what)
+            ranks.push_back(rank);
+    return ranks;
+}
+
+void hear_failures() {
+    if (control == MPI_COMM_NULL || heard().receiving.test_and_set(std::memory_order_acquire))
+        return;
+    for (Posted* one = &posted[next_posted]; has_come(*one); one = &posted[next_posted]) {
+        keep(one->word);
+        post(*one);
+        next_posted = (next_posted + 1) % posted.size();
+    }
+    heard().receiving.clear(std::memory_order_release);
+}
+
+bool failure_told(OperationId what, Failure* first) {
+    return told_by(what, first) != 0;
+}
+
+void hear_out(OperationId what, int others) {
+    while (told_by(what, nullptr) < others) {
+        hear_failures();
+        progress::progress();
+    }
+    forget_failures(what);
+}
+
+void forget_failures(OperationId what) {
+    const std::scoped_lock lock(heard().mutex);
+    heard().failures.erase(what);
+    heard().undertakings.store(heard().failures.size(), std::memory_order_release);
+}
+
+}  // namespace swy::comm

@@ -1,0 +1,181 @@
+#include "comm/launch_order.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "call/private_comm.hpp"
+#include "comm/world.hpp"
+#include "progress/engine.hpp"
+#include "progress/wait.hpp"
+#include "real.hpp"
+
+namespace swy::comm {
+namespace {
+
+// All tokens have one tag, so that they come in the order in which they were sent.
+constexpr int kTag = 1;
+
+struct Busy {
+    const nccl::Communicator* with = nullptr;
+    int operations = 0;
+    int waiting = 0;  // claims for other communicators: later ones for `with` do not overtake them
+};
+Busy busy;
+
+std::atomic<std::int64_t> last_number{0};  // of this process's launch orders
+
+}  // namespace
+
+int LaunchOrder::make(State& state) {
+    std::shared_ptr<LaunchOrder> order(new LaunchOrder);
+    // A rank without a private communicator would not agree where the others do, so all have one or none has. And the
+    // order's number is one that none of the ranks has used.
+    const std::array<std::int64_t, 2> mine{
+        call::make_private_comm(state.handle, &order->private_comm_) == MPI_SUCCESS ? 1 : 0, -++last_number};
+    std::array<std::int64_t, 2> all{};
+    const int rc = real::Allreduce(mine.data(), all.data(), mine.size(), MPI_INT64_T, MPI_MIN, state.handle);
+    if (rc != MPI_SUCCESS || all[0] == 0)
+        return rc;
+    order->number_ = -all[1];
+    last_number = std::max(last_number.load(), order->number_);
+    order->find_place(state);
+    order->owner_ = &state;
+    state.order = std::move(order);
+    return MPI_SUCCESS;
+}
+
+std::shared_ptr<LaunchOrder> LaunchOrder::adopt(State& state, MPI_Comm private_comm) {
+    std::shared_ptr<LaunchOrder> order(new LaunchOrder);
+    order->private_comm_ = private_comm;
+    order->find_place(state);
+    return order;
+}
+
+void LaunchOrder::find_place(State& state) {
+    const int mine = world_rank(state, state.rank);
+    int highest_before = -1;
+    int lowest_after = -1;
+    for (int rank = 0; rank < state.size; ++rank) {
+        const int world = world_rank(state, rank);
+        if (world < mine && world > highest_before) {
+            highest_before = world;
+            before_ = rank;
+        }
+        if (world > mine && (lowest_after < 0 || world < lowest_after)) {
+            lowest_after = world;
+            after_ = rank;
+        }
+    }
+}
+
+LaunchOrder::~LaunchOrder() {
+    int down = 0;
+    real::Finalized(&down);
+    if (down)
+        return;
+    if (next_token_ != MPI_REQUEST_NULL) {
+        real::Cancel(&next_token_);
+        real::Request_free(&next_token_);
+    }
+    while (!sent_.empty() && sent_first()) {
+    }
+    if (!sent_.empty())
+        new std::deque<Sent>(std::move(sent_));
+    if (private_comm_ != MPI_COMM_NULL)
+        real::Comm_free(&private_comm_);
+}
+
+void LaunchOrder::leave(const void* operation) {
+    queue_.erase(std::remove(queue_.begin(), queue_.end(), operation), queue_.end());
+}
+
+bool LaunchOrder::arrived(const Launch& launch) {
+    if (before_ == MPI_PROC_NULL)
+        return true;
+    hear();
+    return heard_ && token_ == launch;
+}
+
+void LaunchOrder::hear() {
+    while (!heard_) {
+        if (next_token_ == MPI_REQUEST_NULL &&
+            real::Irecv(&token_, sizeof token_, MPI_BYTE, before_, kTag, private_comm_, &next_token_) != MPI_SUCCESS)
+            return;
+        int done = 0;
+        if (!progress::may_poll() || real::Test(&next_token_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done)
+            return;
+        const auto nobodys = std::find(given_up_.begin(), given_up_.end(), token_);
+        heard_ = nobodys == given_up_.end();
+        if (!heard_)
+            given_up_.erase(nobodys);
+    }
+}
+
+void LaunchOrder::pass_token(const Launch& launch) {
+    heard_ = false;
+    if (after_ == MPI_PROC_NULL)
+        return;
+    if (!sent_.empty())
+        sent_first();
+    Sent& sent = sent_.emplace_back(Sent{launch});
+    if (real::Isend(&sent.token, sizeof sent.token, MPI_BYTE, after_, kTag, private_comm_, &sent.request) !=
+        MPI_SUCCESS)
+        sent_.pop_back();
+}
+
+// Has MPI sent the oldest token? Then it is removed.
+bool LaunchOrder::sent_first() {
+    int done = 0;
+    if (real::Test(&sent_.front().request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done)
+        sent_.pop_front();
+    return done != 0;
+}
+
+void LaunchOrder::give_up(const Launch& launch) {
+    if (before_ == MPI_PROC_NULL)
+        return;
+    if (heard_ && token_ == launch)
+        heard_ = false;
+    else
+        given_up_.push_back(launch);
+}
+
+void LaunchOrder::await_agreements() const {
+    const auto none = [this] {
+        const progress::Hold hold;
+        return agreements == 0;
+    };
+    while (!none())
+        progress::progress();
+}
+
+bool GpuClaim::begin(const nccl::Communicator* communicator) {
+    if (has_)
+        return true;
+    const bool free = busy.operations == 0;
+    if (!free && (busy.with != communicator || busy.waiting != 0)) {
+        if (busy.with != communicator && !waits_) {
+            waits_ = true;
+            ++busy.waiting;
+        }
+        return false;
+    }
+    if (waits_)
+        --busy.waiting;
+    waits_ = false;
+    has_ = true;
+    busy.with = communicator;
+    ++busy.operations;
+    return true;
+}
+
+void GpuClaim::end() {
+    if (waits_)
+        --busy.waiting;
+    if (has_)
+        --busy.operations;
+    has_ = waits_ = false;
+}
+
+}  // namespace swy::comm

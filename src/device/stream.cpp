@@ -1,0 +1,248 @@
+#include <algorithm>
+#include <utility>
+
+#include "device/context_pool.hpp"
+
+namespace swy::device {
+namespace {
+
+using report::trace::Started;
+
+CUdeviceptr pointer(const void* address) {
+    return reinterpret_cast<CUdeviceptr>(address);
+}
+
+// Makes a call with a stream's context current and without disturbing stream captures.
+template <typename Use>
+Result with(Context context, Use use) {
+    const Driver* d = driver();
+    if (d == nullptr)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    const BesideCapture beside(*d);
+    const ContextScope scope(context);
+    return scope.result() != CUDA_SUCCESS ? scope.result() : use(*d);
+}
+
+Result wait_for_legacy_stream(const Driver& driver, StreamHandle stream, CUevent_st* event) {
+    // Recording on the legacy stream while a stream that synchronises with it is captured would be an error and
+    // invalidate the capture; this query is not.
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (driver.stream_is_capturing != nullptr &&
+        driver.stream_is_capturing(CU_STREAM_LEGACY, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return CUDA_SUCCESS;
+    if (const CUresult result = driver.event_record(event, CU_STREAM_LEGACY); result != CUDA_SUCCESS)
+        return result;
+    return driver.stream_wait_event(stream, event, 0);
+}
+
+// For one side of a two-dimensional copy: pageable memory is named as host memory, since as "unified" it need not be
+// accepted.
+bool is_host(const void* address) {
+    return !on_device(address);
+}
+
+// A copy's name in the trace.
+std::string_view direction(const void* to, const void* from) {
+    if (is_host(to))
+        return "copy to host";
+    return is_host(from) ? "copy to device" : "copy on device";
+}
+
+CUresult copy_rows(const Driver& driver, const CUDA_MEMCPY2D& shape, StreamHandle stream, void* to, const void* from) {
+    for (std::size_t row = 0; row < shape.Height; ++row) {
+        const CUresult result = driver.memcpy_async(pointer(to) + row * shape.dstPitch,
+                                                    pointer(from) + row * shape.srcPitch, shape.WidthInBytes, stream);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+Result Stream::acquire(Context context, Stream& stream) {
+    Stream made;
+    std::shared_ptr<ContextPool> pool;
+    if (const Result result = ContextPool::of(context, pool); result != CUDA_SUCCESS)
+        return result;
+    Handles handles;
+    if (const Result result = pool->take_stream(handles); result != CUDA_SUCCESS)
+        return result;
+    made.pool_ = std::move(pool);
+    made.context_ = context;
+    made.stream_ = handles.stream;
+    made.event_ = handles.event;
+    stream = std::move(made);
+    return CUDA_SUCCESS;
+}
+
+Result Stream::acquire_on(StreamHandle programs, Context context, Stream& stream) {
+    Stream made;
+    if (const Result result = acquire(context, made); result != CUDA_SUCCESS)
+        return result;
+    made.pooled_ = std::exchange(made.stream_, programs);
+    stream = std::move(made);
+    return CUDA_SUCCESS;
+}
+
+Stream::~Stream() {
+    give_back();
+}
+
+Stream::Stream(Stream&& other) noexcept
+    : pool_(std::move(other.pool_)),
+      context_(std::exchange(other.context_, nullptr)),
+      stream_(std::exchange(other.stream_, nullptr)),
+      pooled_(std::exchange(other.pooled_, nullptr)),
+      event_(std::exchange(other.event_, nullptr)),
+      traced_(std::move(other.traced_)) {}
+
+Stream& Stream::operator=(Stream&& other) noexcept {
+    if (this != &other) {
+        give_back();
+        pool_ = std::move(other.pool_);
+        context_ = std::exchange(other.context_, nullptr);
+        stream_ = std::exchange(other.stream_, nullptr);
+        pooled_ = std::exchange(other.pooled_, nullptr);
+        event_ = std::exchange(other.event_, nullptr);
+        traced_ = std::move(other.traced_);
+    }
+    return *this;
+}
+
+void Stream::give_back() noexcept {
+    if (report::trace::on)
+        traced_.lost(stream_);
+    if (pool_ != nullptr)
+        pool_->give_stream({pooled_ != nullptr ? pooled_ : stream_, event_});
+    pool_.reset();
+}
+
+bool Stream::alive() const {
+    const Driver* d = driver();
+    return d != nullptr && pool_ != nullptr && pool_->alive(*d);
+}
+
+Result Stream::wait_for_program(Sync sync) {
+    if (sync == Sync::kNone)
+        return CUDA_SUCCESS;
+    const Result result = wait_for_context(context_, event_, sync);
+    return result == CUDA_SUCCESS && any_device_moves.load(std::memory_order_relaxed) ? wait_for_others(sync) : result;
+}
+
+Result Stream::wait_for_context(Context context, CUevent_st* event, Sync sync) {
+    return with(context, [&](const Driver& driver) -> Result {
+        return sync == Sync::kLegacy ? wait_for_legacy_stream(driver, stream_, event) : driver.context_synchronize();
+    });
+}
+
+Result Stream::wait_for_others(Sync sync) {
+    for (int ordinal = 0; ordinal < device_count(); ++ordinal) {
+        const Driver* d = driver();
+        const Context context = d != nullptr ? primary_context(*d, ordinal) : nullptr;
+        if (context == nullptr || context == context_)
+            continue;
+        Stream other;  // for its event
+        Result result = acquire(context, other);
+        if (result == CUDA_SUCCESS)
+            result = wait_for_context(context, other.event_, sync);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+Result Stream::copy(void* to, const void* from, std::size_t bytes) {
+    if (bytes == 0 || to == from)
+        return CUDA_SUCCESS;
+    const Started started;
+    const Result result = with(context_, [&](const Driver& driver) -> Result {
+        return driver.memcpy_async(pointer(to), pointer(from), bytes, stream_);
+    });
+    if (report::trace::on && result == CUDA_SUCCESS)
+        traced_.copied(direction(to, from), bytes, started.time);
+    return result;
+}
+
+Result Stream::copy_2d(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                       std::size_t rows) {
+    if (width == 0 || rows == 0)
+        return CUDA_SUCCESS;
+    if (rows == 1 || (to_pitch == width && from_pitch == width))
+        return copy(to, from, width * rows);
+    CUDA_MEMCPY2D shape{};
+    shape.srcMemoryType = is_host(from) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
+    shape.srcHost = from;
+    shape.srcDevice = pointer(from);
+    shape.srcPitch = from_pitch;
+    shape.dstMemoryType = is_host(to) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
+    shape.dstHost = to;
+    shape.dstDevice = pointer(to);
+    shape.dstPitch = to_pitch;
+    shape.WidthInBytes = width;
+    shape.Height = rows;
+    const Started started;
+    const Result copied = with(context_, [&](const Driver& driver) -> Result {
+        // Pitches beyond the device's limit, and some within one device that cuMemAllocPitch did not choose, are
+        // refused.
+        const CUresult result = driver.memcpy_2d_async(&shape, stream_);
+        return result == CUDA_ERROR_INVALID_VALUE ? copy_rows(driver, shape, stream_, to, from) : result;
+    });
+    if (report::trace::on && copied == CUDA_SUCCESS)
+        traced_.copied(direction(to, from), width * rows, started.time);
+    return copied;
+}
+
+Result Stream::call_host(void (*function)(void*), void* data) {
+    return with(context_, [&](const Driver& driver) -> Result {
+        return driver.launch_host_function != nullptr ? driver.launch_host_function(stream_, function, data)
+                                                      : CUDA_ERROR_NOT_SUPPORTED;
+    });
+}
+
+Result Stream::record() {
+    traced_.mark();
+    return with(context_, [&](const Driver& driver) -> Result { return driver.event_record(event_, stream_); });
+}
+
+Result Stream::query(bool& done) {
+    done = false;
+    const Driver* d = driver();
+    if (d == nullptr)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    const BesideCapture beside(*d);
+    const CUresult result = d->event_query(event_);  // needs no current context
+    done = result == CUDA_SUCCESS;
+    if (done && report::trace::on)
+        traced_.done(stream_);
+    return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
+}
+
+Location locate_stream(StreamHandle programs) {
+    Location location;
+    const Driver* d = driver();
+    CUcontext context = nullptr;
+    if (d == nullptr || d->stream_get_context == nullptr || d->stream_get_context(programs, &context) != CUDA_SUCCESS)
+        return location;
+    location.kind = Kind::kDevice;
+    location.context = context;
+    location.ordinal = ordinal_of(*d, context);
+    location.primary = is_primary(*d, context, location.ordinal);
+    return location;
+}
+
+bool has_stream_order(int ordinal) {
+    const Driver* d = driver();
+    CUdevice device = 0;
+    int pools = 0;
+    return d != nullptr && d->memory_allocate_async != nullptr && d->memory_free_async != nullptr &&
+           d->launch_host_function != nullptr && d->device_get(&device, ordinal) == CUDA_SUCCESS &&
+           d->device_get_attribute(&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device) == CUDA_SUCCESS &&
+           pools != 0;
+}
+
+void release_pools() {
+    ContextPool::close_all();
+}
+
+}  // namespace swy::device

@@ -1,0 +1,316 @@
+#include "config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <new>
+#include <optional>
+
+#include "call/depth.hpp"
+#include "call/job.hpp"
+#include "coll/agree_and_setup.hpp"
+#include "coll/agreement.hpp"
+#include "coll/nonblocking.hpp"
+#include "coll/operands.hpp"
+#include "coll/persistent.hpp"
+#include "coll/repeat.hpp"
+#include "coll/vote.hpp"
+#include "comm/contribution.hpp"
+#include "comm/launch_order.hpp"
+#include "comm/setup.hpp"
+#include "comm/state.hpp"
+#include "datatype/element.hpp"
+#include "datatype/extension.hpp"
+#include "device/device.hpp"
+#include "dispatch/dispatch.hpp"
+#include "error/error.hpp"
+#include "fastpath/driver_watch.hpp"
+#include "nccl/collectives.hpp"
+#include "p2p/pair_comms.hpp"
+#include "p2p/point_to_point.hpp"
+#include "pack/reduce.hpp"
+#include "progress/engine.hpp"
+#include "real.hpp"
+#include "report/report.hpp"
+#include "report/trace.hpp"
+#include "settings/settings.hpp"
+#include "staging/average.hpp"
+#include "staging/staged.hpp"
+
+namespace swy::dispatch {
+
+namespace {
+
+int run_host(const Call& call, Real real) {
+    const call::Inside guard;
+    return real(call);
+}
+
+int run_staged(const Call& call, Real real, comm::OperationId what) {
+    if (settings::values().cuda_aware_mpi && !datatype::averages(call.op))
+        return run_host(call, real);
+    const call::Inside guard;
+    return staging::run(call, real, {what != 0 ? call.owner.comm : MPI_COMM_NULL, what});
+}
+
+// Returns the id of a collective whose route this rank decides alone; 0 where its ranks do not tell each other of
+// failures.
+comm::OperationId name_of(const Call& call) {
+    comm::State* comm = call::job_agrees && staging::collective(call.id) ? comm::of(call.owner.comm) : nullptr;
+    return comm != nullptr && !comm->foreign ? comm::next_unnumbered(*comm) : 0;
+}
+
+// Times and counts a call when there is a report; otherwise this is the call alone.
+template <typename Run>
+int reported(const Call& call, coll::Route route, Run run, const report::Time* since = nullptr) {
+    if (!report::enabled) [[likely]]
+        return run();
+    const report::Time start = since != nullptr ? *since : std::chrono::steady_clock::now();
+    const int rc = run();
+    report::tell_call(call.id, route.carrier, route.reason, coll::payload_bytes(call), start);
+    return rc;
+}
+
+int host(const Call& call, Real real, const report::Time* since = nullptr) {
+    if (!report::enabled) [[likely]]
+        return run_host(call, real);
+    return reported(
+        call, {}, [&] { return run_host(call, real); }, since);
+}
+
+// Runs a call whose route this rank may decide alone: Open MPI moves the data for every rank, so what a peer does makes
+// no difference.
+int local(const Call& call, Real real, coll::Presence presence, Reason reason) {
+    if (presence == coll::Presence::kNothing)
+        return host(call, real);
+    return reported(call, {Carrier::kStaged, reason}, [&] { return run_staged(call, real, name_of(call)); });
+}
+
+// The same where all ranks have agreed on the route. A rank with host memory alone learns here which rank could not
+// pass its data.
+int agreed_locally(const Call& call, Real real, comm::State& comm, coll::Presence presence,
+                   const coll::Agreement& settled, Reason reason, const report::Time& since) {
+    const comm::OperationId what = comm::numbered(comm, comm::Numbered::kAgreed, settled.print.sequence);
+    if (presence != coll::Presence::kNothing)
+        return reported(
+            call, {Carrier::kStaged, reason}, [&] { return run_staged(call, real, what); }, &since);
+    const int rc = host(call, real, &since);
+    const std::string why = comm::Contribution(comm.handle, what).failure_elsewhere();
+    return rc != MPI_SUCCESS || why.empty() ? rc : coll::failed(call, comm, why);
+}
+
+// Runs MPI_Reduce_local: no other process has a part in it.
+int alone(const Call& call, Real real) {
+    const coll::Presence presence = coll::on_device(call);
+    if (presence != coll::Presence::kData)
+        return local(call, real, presence, Reason::kNone);
+    pack::Reducing reducing;
+    if (const Reason why = pack::prepare(call, reducing); why != Reason::kNone)
+        return local(call, real, presence, why);
+    return reported(call, {Carrier::kPeer, Reason::kNone}, [&] {
+        const call::Inside guard;
+        const std::string failure = pack::run(reducing);
+        return failure.empty() ? MPI_SUCCESS
+                               : error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure));
+    });
+}
+
+int refused(const Call& call, Real real) {
+    const coll::Presence presence = coll::on_device(call);
+    if (presence != coll::Presence::kData)
+        return local(call, real, presence, Reason::kNotBuilt);
+    return error::raise(
+        call, MPI_ERR_BUFFER,
+        fmt::format("{}: a buffer is device memory, and this call is not yet on device memory in Switchyard {}: use a "
+                    "blocking form, or copy to host memory first",
+                    name(call.id), PACKAGE_VERSION));
+}
+
+// Starts a call that leaves a request. Whether a rank stages its buffers or has none on a device, it makes the same
+// real call.
+int begun(const Call& call, Real real, coll::Presence presence, Reason reason) {
+    const bool averages = datatype::averages(call.op);
+    if (!averages && (presence != coll::Presence::kData || settings::values().cuda_aware_mpi))
+        return local(call, real, presence, reason);
+    if (!progress::engine_runs())
+        return refused(call, real);
+    const call::Inside guard;
+    return staging::begin(call, real, name_of(call), reason, coll::payload_bytes(call));
+}
+
+// Runs the call of a rank that publishes that it has host memory alone, and need not read the others' records.
+int told(const Call& call, Real real, comm::State& comm, const comm::SharedPage::Record& words) {
+    const call::Inside guard;
+    const coll::Decision decision = coll::tell_host(comm, words);
+    if (decision.state == coll::Decision::State::kSettled) [[likely]]
+        return host(call, real);
+    return coll::failed(call, comm, decision.problem);
+}
+
+int told(const Call& call, Real real, comm::State& comm) {
+    coll::Vote vote;
+    vote.host = true;
+    coll::describe(call, vote);
+    if (coll::Repeat::possible(call) && comm.repeat != nullptr)
+        *comm.repeat = coll::Repeat(call, vote);
+    else if (coll::Repeat::possible(call))
+        comm.repeat = std::make_shared<coll::Repeat>(call, vote);
+    return told(call, real, comm, coll::host_words(call, vote));
+}
+
+// Is this the last call again, on host memory as before?
+bool tells_again(const Call& call, comm::State* comm) {
+    return comm != nullptr && comm->repeat != nullptr && coll::has_page(*comm) && comm->repeat->is(call) &&
+           std::none_of(call.operands.begin(), call.operands.end(),
+                        [](const Operand& operand) { return device::on_device(operand.address); });
+}
+
+int agreed(const Call& call, Real real, comm::State& comm, coll::Presence presence) {
+    const call::Inside guard;
+    const report::Time since = report::enabled ? std::chrono::steady_clock::now() : report::Time();
+    const p2p::pair_comms::Collective collective(comm);
+    const coll::ConcurrentCollectives under_way(coll::ConcurrentCollectives::Kind::kBlocking);
+    coll::Agreement settled;
+    if (const int rc = coll::agree_and_setup(call, comm, presence, under_way, settled); rc != MPI_SUCCESS)
+        return rc;
+    const coll::Route route = settled.route;
+    if (route.carrier != Carrier::kNccl)
+        return agreed_locally(call, real, comm, presence, settled, route.reason, since);
+    if (settled.in_flight && comm.order == nullptr)
+        return agreed_locally(call, real, comm, presence, settled, Reason::kNoMemory, since);
+    const auto run = [&] {
+        const std::string failure = settled.in_flight
+                                        ? coll::run_ordered(call, comm, settled.print, std::move(*settled.work))
+                                        : nccl::run(*settled.work, *comm.nccl);
+        return failure.empty() ? MPI_SUCCESS : coll::failed(call, comm, failure);
+    };
+    return reported(call, route, run, &since);
+}
+
+// Returns why this rank may decide the route alone, as all others do; kNone: it must not. `comm` becomes the
+// communicator's state.
+Reason reason_to_settle_alone(const Call& call, comm::State*& comm) {
+    if (!call::job_agrees || call.owner.comm == MPI_COMM_NULL)
+        return Reason::kSpansJobs;
+    if (!coll::size_is_unknown(call.id) && coll::under_threshold(call))
+        return Reason::kSmall;
+    comm = comm::of(call.owner.comm);
+    return comm == nullptr ? Reason::kNoMemory : coll::reason_to_stay_local(call, *comm);
+}
+
+int routed(const Call& call, Real real) {
+    comm::State* comm = call::job_agrees ? comm::lately_used(call.owner.comm) : nullptr;
+    if (tells_again(call, comm)) [[likely]]
+        return told(call, real, *comm, comm->repeat->words());
+    const coll::Presence presence = coll::on_device(call);
+    if (const Reason alone = reason_to_settle_alone(call, comm); alone != Reason::kNone)
+        return local(call, real, presence, alone);
+    if (presence == coll::Presence::kNothing && coll::has_page(*comm) && coll::has_plain_data(call))
+        return told(call, real, *comm);
+    return agreed(call, real, *comm, presence);
+}
+
+// What the starts of a persistent call will need is not known when it is created, so it agrees then, and waits for that
+// as MPI allows; each start agrees again. Where NCCL could not serve it, that is final.
+int made_persistent(const Call& call, Real real, comm::State& comm, coll::Presence presence) {
+    coll::Agreement settled;
+    {
+        const call::Inside guard;
+        if (const int rc = coll::agree_on_persistent(call, comm, presence, settled); rc != MPI_SUCCESS)
+            return rc;
+        if (coll::starts_agree(settled, comm))
+            return coll::make_persistent(call, real, comm, settled.print);
+    }
+    return begun(call, real, presence, settled.route.reason);
+}
+
+// A program's own operator cannot be kept for later, and is the same on all ranks.
+int begun_routed(const Call& call, Real real) {
+    const coll::Presence presence = coll::on_device(call);
+    comm::State* comm = nullptr;
+    Reason alone = reason_to_settle_alone(call, comm);
+    if (alone == Reason::kNone && datatype::operator_of(call.op) == datatype::Operator::kUser)
+        alone = Reason::kOperator;
+    const bool may_have_order =
+        alone == Reason::kNone && (comm->order != nullptr || (persistent(call.id) && !comm->duplicated));
+    if (alone == Reason::kNone && (!may_have_order || !progress::engine_runs()))
+        alone = Reason::kNotReady;
+    if (alone != Reason::kNone)
+        return begun(call, real, presence, alone);
+    if (persistent(call.id))
+        return made_persistent(call, real, *comm, presence);
+    const call::Inside guard;
+    return coll::start_agreed(call, *comm, presence);
+}
+
+int matched(const Call& call, Real real) {
+    const call::Inside guard;
+    return p2p::dispatch(call, real);
+}
+
+// Runs a call that MPI makes itself, or that the program makes in a callback inside MPI: nothing can be agreed on, and
+// nobody comes back to complete a non-blocking call.
+int inside_mpi(const Call& call, Real real) {
+    const bool can_be_staged = blocking(call.id) || call.operands.empty();
+    return can_be_staged ? local(call, real, coll::on_device(call), Reason::kInsideMpi) : refused(call, real);
+}
+
+int take_any(const Call& call, Real real) {
+    if (driver_watch::changed()) [[unlikely]]
+        driver_watch::refresh();
+    if (call::depth != 0) [[unlikely]]
+        return inside_mpi(call, real);
+    switch (treatment(call.id)) {
+        case Treatment::kRouted:
+            return blocking(call.id) ? routed(call, real) : begun_routed(call, real);
+        case Treatment::kMatched:
+            return matched(call, real);
+        case Treatment::kStaged:
+            if (plain(call.id) == CallId::kReduceLocal)
+                return alone(call, real);
+            return blocking(call.id) || call.request == nullptr
+                       ? local(call, real, coll::on_device(call), Reason::kNotBuilt)
+                       : begun(call, real, coll::on_device(call), Reason::kNotBuilt);
+        default:
+            return refused(call, real);
+    }
+}
+
+// MPI makes a sum of it (the wrapper has seen to that), which is divided when it is there.
+int averaging(const Call& call, Real real) {
+    const auto divided = [&call, real](const Operand* use) {
+        const int rc = real(use);
+        if (rc == MPI_SUCCESS)
+            staging::Average(call, use).divide();
+        return rc;
+    };
+    return take_any(call, divided);
+}
+
+int take_or_throw(const Call& call, Real real) {
+    if (!datatype::averages(call.op)) [[likely]]
+        return take_any(call, real);
+    if (blocking(call.id))
+        return averaging(call, real);
+    if (call::depth == 0 && progress::engine_runs())
+        return take_any(call, real);
+    return error::raise(call, MPI_ERR_OP,
+                        fmt::format("{}: MPIX_AVG needs Switchyard's engine, which does not run here: use a blocking "
+                                    "form",
+                                    name(call.id)));
+}
+
+}  // namespace
+
+int dispatch(const Call& call, Real real) {
+    try {
+        return take_or_throw(call, real);
+    } catch (const std::bad_alloc&) {
+        return error::raise(call, MPI_ERR_NO_MEM,
+                            fmt::format("{}: no host memory left for the routing of a device buffer", name(call.id)));
+    }
+}
+
+}  // namespace swy::dispatch

@@ -1,0 +1,89 @@
+// What the three calls have in common: byte counts of any size as MPI counts, packing and unpacking of the first
+// message, and the receiver's memory.
+#pragma once
+
+#include <mpi.h>
+#include <mpix_switchyard.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ext/message/header.hpp"
+#include "ext/message/sink.hpp"
+
+namespace swy::message {
+
+// `count` elements of `type` that make up a number of bytes that an int may not hold: the same on all ranks for the
+// same number.
+class Extent {
+  public:
+    explicit Extent(MPI_Count bytes);
+    ~Extent();
+    Extent(const Extent&) = delete;
+    Extent& operator=(const Extent&) = delete;
+    int count() const { return count_; }
+    MPI_Datatype type() const { return type_; }
+
+  private:
+    int count_ = 0;
+    MPI_Datatype type_ = MPI_BYTE;
+};
+
+// A sender's arguments.
+struct Outgoing {
+    const void* metadata = nullptr;
+    int metadata_bytes = 0;
+    const void* payload = nullptr;
+    MPI_Count bytes = 0;
+
+    int check(std::string& problem) const;  // MPI's class of error; `problem` is "" where the message can be sent
+};
+
+using Whole = std::vector<std::byte>;
+
+// Makes the first message. Returns MPI's code.
+int compose(const Outgoing& from, MPI_Comm comm, Header& header, Whole& whole);
+
+// A receiver's arguments.
+struct Incoming {
+    const char* call = nullptr;
+    void* metadata = nullptr;
+    int max_metadata = 0;
+    int* metadata_bytes = nullptr;
+    MPIX_Message_allocate_function* allocate = nullptr;
+    void* extra_state = nullptr;
+    void** payload = nullptr;
+    MPI_Count* bytes = nullptr;
+
+    int check(bool receives, std::string& problem) const;  // `receives`: false on the root of a broadcast
+    void nothing() const;                                  // sets the results of an empty message
+};
+
+// Asks the program for memory for a payload; where it gives none, a Sink takes its place.
+class Room {
+  public:
+    Room(const Incoming& to, MPI_Count bytes, int where, std::span<const std::byte> metadata);
+
+    bool refused() const { return refused_; }
+    void* address() const { return address_; }  // null: there is nowhere to put it, or nothing to put
+
+  private:
+    bool refused_ = false;
+    void* address_ = nullptr;
+    std::optional<Sink> sink_;
+};
+
+// Copies host memory into memory of the program, wherever that is. Returns MPI's code.
+int copy_out(void* to, std::span<const std::byte> from, MPI_Comm comm);
+
+// Copies as much of the metadata as the program has room for. Returns MPI's code.
+int deliver_metadata(const Incoming& to, std::span<const std::byte> metadata, MPI_Comm comm);
+
+// Raises the error, if any, once everything that could be has been received: a payload without memory, or metadata
+// without room.
+int raise_shortage(const Incoming& to, const Room& room, std::size_t metadata, MPI_Comm comm);
+
+}  // namespace swy::message

@@ -1,0 +1,133 @@
+#include "ext/multi/call.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "real.hpp"
+
+namespace swy::multi {
+namespace {
+
+MPI_Count times(int count, int blocks) {
+    return MPI_Count{count} * blocks;
+}
+
+}  // namespace
+
+SlotCounts::SlotCounts(std::vector<int> counts) : counts_(std::move(counts)), first_(counts_.size() + 1) {
+    std::partial_sum(counts_.begin(), counts_.end(), first_.begin() + 1);
+}
+
+int SlotCounts::rank_of(int slot) const {
+    return static_cast<int>(std::upper_bound(first_.begin(), first_.end(), slot) - first_.begin()) - 1;
+}
+
+bool SlotCounts::some_without() const {
+    return std::find(counts_.begin(), counts_.end(), 0) != counts_.end();
+}
+
+Kept::Kept(const ListCall& call) : call_(call) {
+    const auto number = static_cast<std::size_t>(call.buffers);
+    const void* const all_in_place = MPI_IN_PLACE;
+    if (call.in == all_in_place)
+        in_.assign(number, all_in_place);
+    else if (call.in != nullptr && number > 0)
+        in_.assign(call.in, call.in + number);
+    if (call.out != nullptr && number > 0)
+        out_.assign(call.out, call.out + number);
+    in_.resize(number);
+    out_.resize(number);
+    call_.in = in_.data();
+    call_.out = out_.data();
+    call_.in_type = keep(call.in_type);
+    call_.out_type = call.out_type == call.in_type ? call_.in_type : keep(call.out_type);
+    block_bytes_ = static_cast<std::size_t>(call.out_count) * datatype::size_of(call.out_type);
+}
+
+// The program may free a type as soon as its call has returned (MPI 4.0 section 2.5.1).
+MPI_Datatype Kept::keep(MPI_Datatype type) {
+    return call_.request == nullptr ? type : types_.emplace_back(type).get();
+}
+
+bool Kept::in_place(int index) const {
+    return in_[static_cast<std::size_t>(index)] == MPI_IN_PLACE;
+}
+
+void* Kept::given(int index) const {
+    const void* address = in_[static_cast<std::size_t>(index)];
+    return const_cast<void*>(
+        address);  // NOLINT(cppcoreguidelines-pro-type-const-cast): MPI's own operands are not const
+}
+
+Call Kept::of_slot(int index, int slot, Operands& operands) const {
+    Operand& send = operands[0];
+    Operand& recv = operands[1];
+    send = {.address = given(index), .count = call_.in_count, .type = call_.in_type, .access = Access::kIn};
+    recv = {.address = out_[static_cast<std::size_t>(index)],
+            .count = call_.out_count,
+            .type = call_.out_type,
+            .access = in_place(index) ? Access::kInOut : Access::kOut};
+    switch (call_.plain) {
+        case CallId::kReduce:
+            recv.at = At::kRoot;
+            if (in_place(index) && slot != call_.root)
+                send.address = recv.address;
+            break;
+        case CallId::kAllgather:
+            recv.shape = Shape::kRanks;
+            break;
+        case CallId::kAlltoall:
+            send.shape = recv.shape = Shape::kRanks;
+            break;
+        case CallId::kReduceScatterBlock:
+            send.shape = Shape::kRanksLocal;
+            recv.shape = in_place(index) ? Shape::kRanksLocal : Shape::kOne;
+            break;
+        case CallId::kBcast:
+            recv.access = Access::kInOut;
+            break;
+        default:
+            break;
+    }
+    const std::span<const Operand> all(operands);
+    return {.id = call_.plain,
+            .owner = Owner(call_.comm),
+            .operands = call_.plain == CallId::kBcast ? all.last(1) : all,
+            .op = call_.op,
+            .root = call_.root};
+}
+
+Operand Kept::sent(int index, int slot, int slots) const {
+    Operand all{.address = given(index), .count = call_.in_count, .type = call_.in_type, .access = Access::kIn};
+    const bool many = call_.plain == CallId::kAlltoall || call_.plain == CallId::kReduceScatterBlock;
+    if (call_.plain == CallId::kBcast) {
+        all.address = slot == call_.root ? out_[static_cast<std::size_t>(index)] : nullptr;
+    } else if (in_place(index)) {
+        // Where MPI takes the input from the output: all of it, or the slot's own block of it.
+        all = {.address = out_[static_cast<std::size_t>(index)],
+               .count = call_.out_count,
+               .type = call_.out_type,
+               .access = Access::kIn};
+        if (call_.plain == CallId::kAllgather && all.address != nullptr)
+            all.address = static_cast<std::byte*>(all.address) +
+                          times(call_.out_count, slot) * datatype::layout_of(call_.out_type)->extent;
+    }
+    all.count = times(static_cast<int>(all.count), many ? slots : 1);
+    return all;
+}
+
+Operand Kept::received(int index, int slot, int slots) const {
+    Operand all{.address = out_[static_cast<std::size_t>(index)],
+                .count = call_.out_count,
+                .type = call_.out_type,
+                .access = Access::kOut};
+    const bool many = call_.plain == CallId::kAlltoall || call_.plain == CallId::kAllgather;
+    const bool nothing =
+        (call_.plain == CallId::kReduce && slot != call_.root) || (call_.plain == CallId::kBcast && slot == call_.root);
+    if (nothing)
+        all.address = nullptr;
+    all.count = times(call_.out_count, many ? slots : 1);
+    return all;
+}
+
+}  // namespace swy::multi

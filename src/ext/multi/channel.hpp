@@ -1,0 +1,49 @@
+// The communication by which the ranks of a collective on several buffers do what remains after they have exchanged
+// their facts: the communicator's private communicator and its launch order where they exist, messages where no
+// blocking call has made them yet. Only collective.cpp uses this, under the engine's lock.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/exchange.hpp"
+#include "comm/launch_order.hpp"
+#include "comm/state.hpp"
+#include "ext/multi/host_work.hpp"
+
+namespace swy::multi {
+
+class Channel {
+  public:
+    // `tags` are those that the ranks have drawn for this call.
+    Channel(std::shared_ptr<comm::LaunchOrder> order, comm::State& state, std::vector<int> tags)
+        : order_(std::move(order)), exchange_(state, std::move(tags)) {}
+
+    comm::Exchange& exchange() { return exchange_; }
+
+    // As the functions of LaunchOrder; `number` is the call's.
+    bool arrived(std::uint64_t number) { return order_ ? order_->arrived({number}) : exchange_.arrived(); }
+    void pass_on(std::uint64_t number) { order_ ? order_->pass_token({number}) : exchange_.pass_on(); }
+    // The call will not be launched. `first`: it is the first of the communicator's calls, so its launch token may have
+    // been asked for.
+    void give_up(std::uint64_t number, bool first) {
+        if (order_)
+            order_->give_up({number});
+        else if (first)
+            exchange_.give_up();
+    }
+
+    int begin(HostWork& work) { return order_ ? work.call(order_->private_comm(), &request_) : work.call(exchange_); }
+    bool done(int& code);  // calls MPI_Test; `code` is MPI's
+
+  private:
+    const std::shared_ptr<comm::LaunchOrder> order_;
+    comm::Exchange exchange_;
+    MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+}  // namespace swy::multi

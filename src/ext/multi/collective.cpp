@@ -1,0 +1,454 @@
+// A collective on several buffers of each process begins with an exchange at its position among the communicator's
+// calls: every rank tells how many slots it has, what prevents it from using NCCL, and which call it makes. All ranks
+// then have the same facts and choose the same route, in the order of their calls. The NCCL communicator is set up by
+// all ranks together (comm/slots_setup.hpp): a blocking call waits for the set-up where NCCL is not ready, a
+// non-blocking call begins one and is staged.
+#include "ext/multi/collective.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coll/agreement.hpp"
+#include "coll/collective.hpp"
+#include "coll/concurrent_collectives.hpp"
+#include "coll/pending_agreement.hpp"
+#include "comm/buffer_slots.hpp"
+#include "comm/contribution.hpp"
+#include "comm/exchange.hpp"
+#include "comm/state.hpp"
+#include "error/error.hpp"
+#include "ext/multi/arguments.hpp"
+#include "ext/multi/channel.hpp"
+#include "ext/multi/facts.hpp"
+#include "ext/multi/host_work.hpp"
+#include "ext/multi/setup.hpp"
+#include "ext/multi/tests.hpp"
+#include "nccl/local_members.hpp"
+#include "nccl/operation.hpp"
+#include "progress/engine.hpp"
+#include "progress/wait.hpp"
+#include "real.hpp"
+#include "request/handle.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::multi {
+namespace {
+
+struct Facts : coll::Exchange {  // those of all ranks
+    explicit Facts(std::size_t ranks) : all(ranks) {}
+    Fact mine;
+    std::vector<Fact> all;
+};
+
+class Collective final : public coll::Collective {
+  public:
+    Collective(const ListCall& call, comm::State& state)
+        : coll::Collective(call.id, Owner(call.comm), state.rank, state.size),
+          kept_(call),
+          blocking_(call.request == nullptr),
+          state_of_(state),
+          comm_(comm::BufferSlots::of(state)),
+          under_way_(std::in_place, blocking_ ? coll::ConcurrentCollectives::Kind::kBlocking
+                                              : coll::ConcurrentCollectives::Kind::kNonblocking),
+          facts_(std::make_shared<Facts>(static_cast<std::size_t>(state.size))) {}
+    ~Collective() override {
+        if (done())
+            return;
+        const progress::Hold hold;  // reached when creating the call has failed
+        comm_->leave(this);
+    }
+
+    // Must not be called under the lock. Returns MPI's code.
+    int begin(comm::State& state) {
+        // Open MPI would hang if a communicator were made while MPI_Comm_idup is making one of the same ranks.
+        if (blocking_ && comm_->order() == nullptr && !state.duplicated)
+            if (const int rc = comm_->make_order(state); rc != MPI_SUCCESS)
+                return rc;
+        std::vector<int> before;
+        {
+            const progress::Hold hold;
+            order_ = comm_->order();
+            before = comm_->counts;
+            mine_.attempts = comm_->ended;
+            mine_.tag = comm::Exchange::draw_tag();
+            mine_.attempt_tag = comm::Exchange::draw_tag();
+        }
+        describe(before);
+        facts_->mine = mine_;
+        const int rc = real::Iallgather(&facts_->mine, sizeof mine_, MPI_BYTE, facts_->all.data(), sizeof mine_,
+                                        MPI_BYTE, state.handle, &facts_->request);
+        if (rc != MPI_SUCCESS)
+            return rc;
+        const progress::Hold hold;
+        comm_->enter(this);
+        ++comm_->exchanges;
+        asking_.emplace(state, facts_, 0, blocking_ ? settings::values().timeout : 0, coll::kEntered);
+        state_ = State::kAsking;
+        return rc;
+    }
+
+  private:
+    enum class State : std::uint8_t { kNew, kAsking, kSetUp, kTelling, kWaiting, kFlying, kCopying, kCalling, kCopied };
+
+    // Determines everything that can be known before the other ranks' facts arrive.
+    void describe(const std::vector<int>& before) {
+        mine_.print = fingerprint(kept_, comm_->calls++);
+        mine_.slots = kept_.buffers();
+        mine_.in_flight = under_way_->wants_turn();
+        const Survey survey = survey_of(kept_);
+        mine_.device = survey.device;
+        mine_.host = survey.host;
+        // The obstacles that do not depend on the buffers.
+        const Reason before_all = !comm::Exchange::possible(state_of_) ? Reason::kSpansJobs
+                                  : !settings::values().nccl           ? Reason::kNcclOff
+                                  : under_way_->must_be_staged()       ? Reason::kThreads
+                                                                       : Reason::kNone;
+        mine_.obstacle = static_cast<std::uint8_t>(before_all);
+        const bool host_alone = kept_.buffers() > 0 && !mine_.device;
+        const bool known = !before.empty() && before[static_cast<std::size_t>(rank_)] == kept_.buffers();
+        if (known && !host_alone && !mine_.host && mine_.obstacle == 0)
+            prepare_ahead(before);
+    }
+
+    // Prepares as if all ranks had as many slots as in the call before.
+    void prepare_ahead(const std::vector<int>& before) {
+        const SlotCounts assumed(before);
+        LocalTest test(kept_, assumed, rank_);
+        Reason why = test.obstacle;
+        const progress::Hold hold;
+        if (why == Reason::kNone && comm_->needs_setup(test.ordinals()))
+            return;
+        if (why == Reason::kNone)
+            why = comm_->obstacle;
+        if (why == Reason::kNone && !ready(std::move(test.works)))
+            why = Reason::kNoMemory;
+        mine_.obstacle = static_cast<std::uint8_t>(why);
+        mine_.ready_for = hash_of(before);
+        mine_.ready_on = comm_->nccl == nullptr ? 0 : comm_->nccl->id();
+    }
+
+    bool ready(std::vector<nccl::Work> works) {
+        if (works.empty())
+            return true;
+        operation_ = std::make_unique<nccl::MembersOperation>(std::move(works), comm_->nccl);
+        return operation_->ready();
+    }
+
+    bool advance() override {
+        switch (state_) {
+            case State::kNew:
+                return false;
+            case State::kSetUp:
+                return attempt();
+            case State::kTelling:
+                return readied();
+            case State::kAsking:
+                return exchanged();
+            case State::kWaiting:
+                return launch();
+            case State::kFlying:
+                return fly();
+            case State::kCopying:
+                return call_mpi();
+            case State::kCalling:
+                return called();
+            case State::kCopied:
+                return copied_out();
+        }
+        return false;
+    }
+
+    bool exchanged() {
+        if (asking_.has_value()) {
+            const std::optional<std::string> failure = asking_->step();
+            if (!failure.has_value())
+                return false;
+            --comm_->exchanges;
+            asking_.reset();
+            if (!failure->empty()) {
+                fail_here(MPI_ERR_OTHER, *failure);
+                return true;
+            }
+        }
+        if (!comm_->first(this))
+            return false;
+        decide();
+        return true;
+    }
+
+    void decide() {
+        const Verdict verdict = read(facts_->all, kept_);
+        comm_->counts = verdict.counts;
+        slots_.emplace(verdict.counts);
+        channel_.emplace(order_, state_of_, tags(facts_->all, &Fact::tag));
+        if (!state_of_.foreign)
+            part_ = {order_ != nullptr ? order_->private_comm() : state_of_.handle,
+                     comm::numbered(state_of_, comm::Numbered::kMulti, word())};
+        any_device_ = verdict.any_device;
+        in_turn_ = verdict.in_flight;
+        if (verdict.mpi_class != MPI_SUCCESS)
+            return fail_here(verdict.mpi_class, verdict.problem);
+        if (!any_device_ || verdict.obstacle != Reason::kNone || verdict.all_ready)
+            return take(verdict.obstacle);
+        operation_.reset();
+        if (blocking_) {
+            state_ = State::kSetUp;
+            return;
+        }
+        if (verdict.attempts_ended == comm_->begun)
+            setup_.emplace(kept_, *slots_, state_of_, comm_, facts_->all);
+        take(Reason::kNotReady);
+    }
+
+    // For a blocking call: when the set-ups that were begun before have ended here, begins one of its own; then all
+    // ranks tell each other whether they are ready.
+    bool attempt() {
+        if (!setup_) {
+            if (comm_->ended != comm_->begun)
+                return false;
+            setup_.emplace(kept_, *slots_, state_of_, comm_, facts_->all);
+            return true;
+        }
+        const comm::SlotsSetup& attempt = setup_->attempt();
+        if (!attempt.done())
+            return false;
+        state_ = State::kTelling;
+        deadline_.emplace(settings::values().timeout);
+        const bool made = attempt.why() == Reason::kNone;
+        if (setup_->tell(channel_->exchange(), made && ready(setup_->take_works())) != MPI_SUCCESS)
+            fail_here(MPI_ERR_OTHER, "the set-up of the ranks failed");
+        return true;
+    }
+
+    // A rank that has given up the set-up does not know its outcome on the other ranks.
+    bool readied() {
+        int code = MPI_SUCCESS;
+        if (!channel_->exchange().done(code)) {
+            if (!deadline_->passed())
+                return false;
+            fail_here(MPI_ERR_OTHER, "SWITCHYARD_TIMEOUT has passed before all ranks had ended the set-up of NCCL");
+            return true;
+        }
+        const Reason why = setup_->attempt().why();
+        if (code != MPI_SUCCESS)
+            fail_here(MPI_ERR_OTHER, "the set-up of the ranks failed");
+        else if (setup_->all_ready())
+            take(Reason::kNone);
+        else
+            take(why != Reason::kNone ? why : Reason::kNoMemory);
+        return true;
+    }
+
+    // Chooses the route; called under the lock, in the order of the calls.
+    void take(Reason why) {
+        if (any_device_ && why == Reason::kNone) {
+            ledger_.route(Carrier::kNccl, Reason::kNone);
+            state_ = State::kWaiting;
+            deadline_.emplace(settings::values().timeout);
+            return;
+        }
+        operation_.reset();
+        // A rank without device memory makes the same MPI calls: for it, MPI is the carrier.
+        ledger_.route(mine_.device ? Carrier::kStaged : Carrier::kHost, mine_.device ? why : Reason::kNone);
+        host_ = std::make_unique<HostWork>(kept_, *slots_, rank_);
+        note(host_->prepare());
+        if (failed())
+            return end_failed();
+        spoil(host_->begin_copy_in());
+        state_ = State::kCopying;
+    }
+
+    void spoil(const HostWork::Failure& failure) {
+        if (failure && !failed())
+            part_.fail(failure.text);
+        note(failure);
+    }
+
+    // A blocking call is launched by all ranks at once if, on every rank, no other operation is launched in launch
+    // order meanwhile: see comm/launch_order.hpp and coll/concurrent_collectives.hpp.
+    bool launch() {
+        const bool in_turn = in_turn_ || !blocking_;
+        if (deadline_->passed()) {
+            fail_here(MPI_ERR_OTHER, coll::not_launched(order_ ? order_->missing({word()}) : MPI_PROC_NULL));
+            return true;
+        }
+        if (!comm_->first(this))
+            return false;
+        if (in_turn && !channel_->arrived(word()))
+            return false;
+        if (in_turn && operation_ != nullptr && !turn_.begin(operation_->local().members().front().get()))
+            return false;
+        if (operation_ != nullptr)
+            operation_->launch();
+        if (in_turn)
+            channel_->pass_on(word());
+        state_ = State::kFlying;
+        return true;
+    }
+
+    std::uint64_t word() const { return mine_.print.sequence; }
+
+    bool fly() {
+        if (operation_ == nullptr) {
+            end({});
+            return true;
+        }
+        const bool moved = operation_->step();
+        if (operation_->settled())
+            comm_->leave(this);
+        const auto ended = nccl::ended(*operation_, *deadline_);
+        if (!ended)
+            return moved;
+        if (ended->empty())
+            end({});
+        else
+            fail_here(MPI_ERR_OTHER, *ended);
+        return true;
+    }
+
+    // The other ranks wait for this rank's part, whether the copy has succeeded or not: see staging/staged.hpp.
+    bool call_mpi() {
+        bool in = false;
+        spoil(host_->query_in(in));
+        if (!in || !comm_->first(this) || !part_.told())
+            return false;
+        const int rc = channel_->begin(*host_);
+        comm_->leave(this);
+        if (rc != MPI_SUCCESS) {
+            note(HostWork::failed(call(), rc));
+            end_failed();
+            return true;
+        }
+        state_ = State::kCalling;
+        return true;
+    }
+
+    bool called() {
+        int code = MPI_SUCCESS;
+        if (!channel_->done(code))
+            return false;
+        note(staging::failure_elsewhere(call(), part_));
+        if (code != MPI_SUCCESS)
+            note(HostWork::failed(call(), code));
+        if (!failed())
+            note(host_->finish_call());
+        if (!failed())
+            note(host_->begin_copy_out());
+        state_ = State::kCopied;
+        return true;
+    }
+
+    bool copied_out() {
+        bool out = false;
+        note(host_->query_out(out));
+        if (!out)
+            return false;
+        if (failed())
+            end_failed();
+        else
+            end({});
+        return true;
+    }
+
+    bool failed() const { return outcome_.mpi_class != MPI_SUCCESS; }
+
+    void note(const HostWork::Failure& failure) {
+        if (!failure || failed())
+            return;
+        outcome_.mpi_class = failure.mpi_class;
+        outcome_.text = failure.text;
+    }
+
+    void failing(const std::string& why) override {
+        if (operation_ != nullptr && (state_ == State::kWaiting || state_ == State::kFlying))
+            operation_->local().fail(why);
+        if (state_ == State::kWaiting)
+            channel_->give_up(word(), comm_->first(this));
+    }
+
+    void end_failed() { end(std::move(outcome_)); }
+
+    void end(progress::Outcome outcome) override {
+        if (outcome.mpi_class == MPI_SUCCESS)
+            tell();
+        const bool exchanging = channel_ && channel_->exchange().busy();
+        if (host_ != nullptr && (state_ == State::kCalling || exchanging))
+            host_->abandon();
+        if (setup_ && exchanging)
+            setup_->abandon();
+        comm_->leave(this);
+        turn_.end();
+        operation_.reset();
+        host_.reset();
+        under_way_.reset();
+        finish(std::move(outcome));
+    }
+
+    const comm::State* comm_state() const override { return &state_of_; }
+
+    void tell() {
+        const std::size_t bytes = kept_.block_bytes() * static_cast<std::size_t>(kept_.buffers());
+        if (blocking_)
+            ledger_.close_call(call(), bytes);
+        else
+            ledger_.close(call(), bytes);
+    }
+
+    const Kept kept_;
+    const bool blocking_;
+    comm::State& state_of_;
+    const std::shared_ptr<comm::BufferSlots> comm_;
+    std::shared_ptr<comm::LaunchOrder> order_;  // null where messages take its place
+    std::optional<coll::ConcurrentCollectives> under_way_;
+    Fact mine_;
+    const std::shared_ptr<Facts> facts_;
+    std::optional<coll::PendingAgreement> asking_;
+    std::optional<SlotCounts> slots_;
+    bool any_device_ = false, in_turn_ = false;
+    std::unique_ptr<nccl::MembersOperation> operation_;
+    std::unique_ptr<HostWork> host_;
+    std::optional<Channel> channel_;
+    std::optional<Setup> setup_;
+    progress::Outcome outcome_;
+    comm::Contribution part_;  // this rank's part in the real call
+    comm::GpuClaim turn_;
+    std::optional<progress::Deadline> deadline_;
+    State state_ = State::kNew;
+};
+
+int run(const ListCall& call, comm::State& state) {
+    auto operation = std::make_shared<Collective>(call, state);
+    if (const int rc = operation->begin(state); rc != MPI_SUCCESS)
+        return rc;
+    {
+        const progress::Hold hold;
+        progress::add(operation);
+    }
+    if (call.request != nullptr)
+        return request::hand_out(std::move(operation), call.request);
+    progress::wait_for(*operation);
+    const progress::Outcome& outcome = operation->outcome();
+    return outcome.mpi_class == MPI_SUCCESS ? MPI_SUCCESS
+                                            : error::raise(Owner(call.comm), outcome.mpi_class, outcome.text);
+}
+
+}  // namespace
+
+int collective(const ListCall& call) {
+    try {
+        comm::State* state = nullptr;
+        const int rc = check(call, state);
+        return rc == MPI_SUCCESS ? run(call, *state) : rc;
+    } catch (const std::bad_alloc&) {
+        return error::raise(Owner(call.comm), MPI_ERR_NO_MEM, fmt::format("{}: no host memory left", name(call.id)));
+    }
+}
+
+}  // namespace swy::multi

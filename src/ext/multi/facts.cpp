@@ -1,0 +1,87 @@
+#include "ext/multi/facts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "datatype/element.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::multi {
+namespace {
+
+bool same(const coll::Fingerprint& a, const coll::Fingerprint& b) {
+    return a.sequence == b.sequence && a.bytes == b.bytes && a.root == b.root && a.call == b.call && a.op == b.op &&
+           a.element == b.element;
+}
+
+bool is_rooted(CallId id) {
+    return id == CallId::kBcast || id == CallId::kReduce;
+}
+
+Reason obstacle_by_size(const Kept& kept, int slots) {
+    if (slots == 1)
+        return Reason::kOneRank;
+    const bool one_block = kept.call().plain == CallId::kAllreduce || is_rooted(kept.call().plain);
+    const std::size_t bytes = kept.block_bytes() * static_cast<std::size_t>(one_block ? 1 : slots);
+    return bytes < settings::values().nccl_threshold ? Reason::kSmall : Reason::kNone;
+}
+
+}  // namespace
+
+coll::Fingerprint fingerprint(const Kept& kept, std::uint64_t number) {
+    const ListCall& call = kept.call();
+    coll::Fingerprint print;
+    print.sequence = number;
+    print.call = static_cast<std::uint16_t>(call.id);
+    print.bytes = kept.block_bytes();
+    print.root = call.root;
+    print.op = static_cast<std::uint8_t>(datatype::operator_of(call.op));
+    if (!kept.moves())
+        print.element = static_cast<std::uint8_t>(datatype::element_of(call.out_type).element);
+    return print;
+}
+
+std::uint64_t hash_of(const std::vector<int>& counts) {  // FNV-1a
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (const int count : counts)
+        hash = (hash ^ static_cast<std::uint64_t>(count)) * 0x100000001b3u;
+    return hash | 1;
+}
+
+Verdict read(const std::vector<Fact>& facts, const Kept& kept) {
+    Verdict verdict;
+    std::vector<coll::Fingerprint> prints;
+    bool any_host = false;
+    int slots = 0;
+    for (const Fact& fact : facts) {
+        verdict.counts.push_back(fact.slots);
+        prints.push_back(fact.print);
+        slots += fact.slots;
+        verdict.any_device |= fact.device;
+        any_host |= fact.host;
+        verdict.in_flight |= fact.in_flight;
+        verdict.obstacle = std::max(verdict.obstacle, static_cast<Reason>(fact.obstacle));
+    }
+    verdict.attempts_ended = std::min_element(facts.begin(), facts.end(), [](const Fact& a, const Fact& b) {
+                                 return a.attempts < b.attempts;
+                             })->attempts;
+    const std::uint64_t hash = hash_of(verdict.counts);
+    verdict.all_ready = std::all_of(facts.begin(), facts.end(), [&](const Fact& fact) {
+        return fact.ready_for == hash && fact.ready_on == facts.front().ready_on;
+    });
+    const auto differs = [&](const coll::Fingerprint& print) { return !same(print, prints.front()); };
+    const int root = kept.call().root;
+    if (std::any_of(prints.begin(), prints.end(), differs)) {
+        verdict.mpi_class = MPI_ERR_OTHER;
+        verdict.problem = coll::compare(prints);
+    } else if (is_rooted(kept.call().plain) && slots > 0 && root >= slots) {
+        verdict.mpi_class = MPI_ERR_ROOT;
+        verdict.problem = fmt::format("root {} of {} places", root, slots);
+    }
+    if (verdict.obstacle == Reason::kNone && verdict.any_device)
+        verdict.obstacle = any_host ? Reason::kMixed : obstacle_by_size(kept, slots);
+    return verdict;
+}
+
+}  // namespace swy::multi

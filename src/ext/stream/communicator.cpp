@@ -1,0 +1,251 @@
+#include "ext/stream/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+#include <utility>
+
+#include "call/job.hpp"
+#include "call/private_comm.hpp"
+#include "comm/setup.hpp"
+#include "comm/state.hpp"
+#include "error/error.hpp"
+#include "ext/stream/message.hpp"
+#include "nccl/enqueue.hpp"
+#include "progress/wait.hpp"
+#include "real.hpp"
+#include "report/trace.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::stream {
+
+int end_communicator(MPI_Comm comm);
+
+namespace {
+
+struct Registry {
+    std::mutex mutex;
+    std::map<MPI_Comm, std::shared_ptr<Communicator>> all;
+    int key = MPI_KEYVAL_INVALID;
+};
+Registry& registry() {
+    static auto* the_registry = new Registry;  // not destroyed at exit
+    return *the_registry;
+}
+
+std::shared_ptr<Communicator> take(MPI_Comm comm) {
+    const std::scoped_lock lock(registry().mutex);
+    const auto it = registry().all.find(comm);
+    if (it == registry().all.end())
+        return nullptr;
+    std::shared_ptr<Communicator> found = std::move(it->second);
+    registry().all.erase(it);
+    return found;
+}
+
+// The attribute's value is not used: a callback that returns an error may be called again.
+extern "C" int swy_stream_communicator_delete(MPI_Comm comm, int, void*, void*) {
+    return end_communicator(comm);
+}
+
+int make_key() {
+    const std::scoped_lock lock(registry().mutex);
+    if (registry().key != MPI_KEYVAL_INVALID)
+        return MPI_SUCCESS;
+    return real::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, swy_stream_communicator_delete, &registry().key, nullptr);
+}
+
+}  // namespace
+
+int end_communicator(MPI_Comm comm) {
+    const auto ending = take(comm);
+    return ending != nullptr ? ending->end() : MPI_SUCCESS;
+}
+
+std::shared_ptr<Communicator> Communicator::find(MPI_Comm comm) {
+    const std::scoped_lock lock(registry().mutex);
+    const auto it = registry().all.find(comm);
+    return it != registry().all.end() ? it->second : nullptr;
+}
+
+int Communicator::create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* made) {
+    if (const int code = make_key(); code != MPI_SUCCESS)
+        return code;
+    if (const int code = real::Comm_dup(comm, made); code != MPI_SUCCESS)
+        return code;
+    auto communicator = std::make_shared<Communicator>(*made);
+    communicator->stream = stream;
+    communicator->object = stream::find(stream);
+    if (const int code = communicator->settle(); code != MPI_SUCCESS)
+        return code;
+    {
+        const std::scoped_lock lock(registry().mutex);
+        registry().all.emplace(*made, communicator);
+    }
+    return real::Comm_set_attr(*made, registry().key, communicator.get());
+}
+
+Reason Communicator::own_obstacle() {
+    if (device_stream.context() == nullptr)
+        return where.ordinal >= 0 ? Reason::kNoMemory : Reason::kNoStream;
+    if (!where.primary)
+        return Reason::kForeignContext;
+    return device::has_stream_order(where.ordinal) ? Reason::kNone : Reason::kNoMemory;
+}
+
+int Communicator::settle() {
+    real::Comm_rank(handle, &rank);
+    real::Comm_size(handle, &size);
+    if (object != nullptr && object->cuda) {
+        where = device::locate_stream(object->handle);
+        if (where.ordinal >= 0)
+            device::Stream::acquire_on(object->handle, where.context, device_stream);
+    }
+    const comm::State* state = comm::of(handle);
+    reason = state == nullptr           ? Reason::kNoStream
+             : state->inter             ? Reason::kIntercomm
+             : state->foreign           ? Reason::kSpansJobs
+             : size == 1                ? Reason::kOneRank
+             : !settings::values().nccl ? Reason::kNcclOff
+             : !call::job_agrees        ? Reason::kNoStream
+                                        : Reason::kNone;
+    if (reason != Reason::kNone)
+        return MPI_SUCCESS;
+    const std::array<int, 2> mine{static_cast<int>(own_obstacle()), device_stream.has_kernels() ? 0 : 1};
+    std::array<int, 2> all{};
+    if (const int code = real::Allreduce(mine.data(), all.data(), 2, MPI_INT, MPI_MAX, handle); code != MPI_SUCCESS)
+        return code;
+    reason = static_cast<Reason>(all[0]);
+    all_have_kernels = all[1] == 0;
+    bool made = false;
+    if (reason != Reason::kNone)
+        return MPI_SUCCESS;
+    const int code = make_nccl(made);
+    if (code != MPI_SUCCESS || made || private_comm_ == MPI_COMM_NULL)
+        return code;
+    return real::Comm_free(&private_comm_);
+}
+
+// Makes the NCCL communicator for a private MPI communicator that nothing else uses: only enqueued calls are launched
+// on it, in the order of the program's calls.
+int Communicator::make_nccl(bool& made) {
+    if (const int code = call::make_private_comm(handle, &private_comm_); code != MPI_SUCCESS)
+        return code;
+    comm::State* state = comm::of(private_comm_);
+    if (state == nullptr)
+        return MPI_ERR_NO_MEM;
+    if (const int code = comm::set_up(*state, where); code != MPI_SUCCESS)
+        return code;
+    if (state->nccl == nullptr) {
+        reason = state->obstacle;
+        return MPI_SUCCESS;
+    }
+    nccl = state->nccl;
+    nccl->begin_transfer();
+    const std::string failure = nccl::connect_all(*nccl);
+    if (!failure.empty())
+        nccl->fail(failure);
+    const int mine = failure.empty() ? 1 : 0;
+    int all = 0;
+    const int code = real::Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, handle);
+    made = code == MPI_SUCCESS && all == 1;
+    if (made) {
+        words.emplace(private_comm_);
+        return MPI_SUCCESS;
+    }
+    reason = Reason::kNcclFailed;
+    nccl->abort();
+    nccl->end_transfer();
+    nccl = nullptr;
+    return code;
+}
+
+std::string Communicator::trouble() {
+    if (report::trace::on) {  // work that is done by now gets its end in the trace
+        bool done = false;
+        device_stream.query(done);
+    }
+    std::string why = words->hear(rank);
+    if (why.empty())
+        why = nccl->trouble();
+    if (!why.empty() && nccl->usable())
+        nccl->fail(why);
+    return why;
+}
+
+std::string Communicator::wait_for_stream() {
+    if (device_stream.context() == nullptr)
+        return {};
+    if (const device::Result recorded = device_stream.record(); recorded != 0)
+        return device::describe(recorded);
+    const progress::Deadline deadline(settings::values().timeout);
+    for (;;) {
+        bool done = false;
+        if (const device::Result queried = device_stream.query(done); queried != 0)
+            return device::describe(queried);
+        if (done)
+            return direct() ? nccl->failure_here() : std::string{};
+        if (direct())
+            if (std::string why = trouble(); !why.empty())
+                return why;
+        if (deadline.passed())
+            return "SWITCHYARD_TIMEOUT has passed: the work on the stream did not finish";
+        progress::progress();
+    }
+}
+
+// Ends the communicator when everything enqueued is done: other ranks enqueue their parts before they free it too.
+int Communicator::end() {
+    std::string failure;
+    if (direct()) {
+        const std::scoped_lock lock(mutex);
+        failure = launch_pending(*this);
+        pending.clear();
+        const progress::Deadline deadline(settings::values().timeout);
+        bool done = false;
+        while (failure.empty() && !(done && words->quiet())) {
+            if (!device_stream.alive())
+                break;
+            failure = device_stream.query(done) != 0 ? "the work on the stream has failed" : trouble();
+            if (failure.empty() && deadline.passed())
+                failure = "SWITCHYARD_TIMEOUT has passed: the work on the stream did not finish";
+            progress::progress();
+        }
+        if (!failure.empty()) {
+            fail(failure);
+            host_copies.abandon();
+        }
+        // The memory would be freed in the order of the stream, which may no longer exist.
+        static_cast<void>(new std::deque<SelfSent>(std::move(self_sent)));
+        words->finish();
+        nccl->end_transfer();
+        nccl = nullptr;
+        real::Comm_free(&private_comm_);
+    }
+    object = nullptr;
+    device_stream = device::Stream();
+    return failure.empty() ? MPI_SUCCESS
+                           : error::raise(Owner(handle), MPI_ERR_OTHER,
+                                          fmt::format("at the end of a stream communicator ({} ranks), on rank {}: {}",
+                                                      size, rank, failure));
+}
+
+void Communicator::finish_all() {
+    for (;;) {
+        MPI_Comm next = MPI_COMM_NULL;
+        {
+            const std::scoped_lock lock(registry().mutex);
+            if (registry().all.empty())
+                break;
+            next = registry().all.begin()->first;
+        }
+        real::Comm_delete_attr(next, registry().key);
+        end_communicator(next);  // where the attribute was not set
+    }
+    const std::scoped_lock lock(registry().mutex);
+    if (registry().key != MPI_KEYVAL_INVALID)
+        real::Comm_free_keyval(&registry().key);
+}
+
+}  // namespace swy::stream

@@ -1,0 +1,82 @@
+// A stream communicator: a communicator to which each rank has bound a CUDA stream, or none. Where all ranks' streams
+// are on GPUs that NCCL can use together, it has an NCCL communicator of its own, and enqueued calls are queued on the
+// streams ("direct"). Otherwise the host waits for the stream and makes the ordinary call.
+#pragma once
+
+#include <mpix_switchyard.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "call/reason.hpp"
+#include "device/device.hpp"
+#include "device/scratch.hpp"
+#include "ext/stream/object.hpp"
+#include "ext/stream/size_check.hpp"
+#include "ext/stream/staged_operand.hpp"
+#include "nccl/communicator.hpp"
+
+namespace swy::stream {
+
+struct Message;  // message.hpp
+
+// A message of a rank to itself, of which a copy is kept until its receive.
+struct SelfSent {
+    int tag;
+    std::size_t bytes;
+    device::Scratch copy;
+};
+
+class Communicator {
+  public:
+    // Collective over `comm`. Returns MPI's code.
+    static int create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* made);
+    static std::shared_ptr<Communicator> find(MPI_Comm comm);  // null where `comm` is not a stream communicator
+    static void finish_all();                                  // called before MPI is finalized
+
+    explicit Communicator(MPI_Comm handle) : handle(handle) {}
+    Communicator(const Communicator&) = delete;
+    Communicator& operator=(const Communicator&) = delete;
+
+    bool direct() const { return nccl != nullptr; }
+
+    // Waits, driving MPI's progress, until the work queued on the stream so far is done. Returns "" or the error. Must
+    // not be called under the mutex.
+    std::string wait_for_stream();
+
+    // A failure on this or another rank, as far as is known; if there is one, the communicator is aborted, so that no
+    // stream waits for ever.
+    std::string trouble();
+    // This rank has failed: tells the other ranks, which wait for it in NCCL.
+    void fail(const std::string& why) { nccl->fail(why); }
+
+    const MPI_Comm handle;
+    MPIX_Stream stream = MPIX_STREAM_NULL;
+    std::shared_ptr<const Object> object;  // null without a stream
+    int rank = 0, size = 0;
+    Reason reason = Reason::kNone;  // why it is not direct, the same on all ranks
+    bool all_have_kernels = false;
+    device::Location where;        // of the stream; ordinal -1 without one
+    device::Stream device_stream;  // on the program's stream
+    std::shared_ptr<nccl::Communicator> nccl;
+
+    std::mutex mutex;  // guards what follows, and the order of launches
+    std::optional<SizeCheck> words;
+    std::deque<std::shared_ptr<Message>> pending;  // started and not yet launched
+    std::deque<SelfSent> self_sent;                // sent and not yet received
+    HostCopies host_copies;
+
+  private:
+    int settle();  // decides whether it is direct
+    Reason own_obstacle();
+    int make_nccl(bool& made);
+    int end();
+    friend int end_communicator(MPI_Comm comm);
+
+    MPI_Comm private_comm_ = MPI_COMM_NULL;  // its NCCL communicator is `nccl`; transports the records of SizeCheck
+};
+
+}  // namespace swy::stream

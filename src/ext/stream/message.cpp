@@ -1,0 +1,303 @@
+#include "ext/stream/message.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "datatype/layout.hpp"
+#include "error/error.hpp"
+#include "nccl/enqueue.hpp"
+#include "real.hpp"
+#include "report/report.hpp"
+
+namespace swy::stream {
+namespace {
+
+// Requests that represent messages, until they are waited for.
+struct Requests {
+    std::mutex mutex;
+    std::map<MPI_Request, std::shared_ptr<Message>> all;
+};
+Requests& requests() {
+    static auto* the_requests = new Requests;  // not destroyed at exit
+    return *the_requests;
+}
+
+std::shared_ptr<Message> take(MPI_Request request) {
+    const std::scoped_lock lock(requests().mutex);
+    const auto it = requests().all.find(request);
+    if (it == requests().all.end())
+        return nullptr;
+    std::shared_ptr<Message> found = std::move(it->second);
+    requests().all.erase(it);
+    return found;
+}
+
+// The messages that are launched together.
+class Batch {
+  public:
+    explicit Batch(Communicator& comm) : comm_(comm) {}
+
+    std::string launch(const std::deque<std::shared_ptr<Message>>& messages) {
+        const device::ScratchInOrder scope(comm_.device_stream);
+        std::string failure;
+        for (const auto& message : messages)
+            if (failure.empty() && !message->with_nobody() && !to_self(*message))
+                failure = add(*message);
+        for (const bool send : {true, false})  // sends first, so that a message to itself can be received
+            for (const auto& message : messages)
+                if (failure.empty() && to_self(*message) && message->call.send == send)
+                    failure = send ? keep(*message) : receive(*message);
+        if (failure.empty())
+            failure = nccl::enqueue(nccl_, *comm_.nccl, comm_.device_stream);
+        for (StagedOperand& data : brought_)
+            if (failure.empty())
+                failure = data.out(comm_);
+        for (const auto& message : messages)
+            message->launched |= !to_self(*message);
+        return failure;
+    }
+
+  private:
+    bool to_self(const Message& message) const { return message.call.peer == comm_.rank; }
+
+    std::string bring(const Message& message) {
+        const MessageCall& call = message.call;
+        StagedOperand& data = brought_.emplace_back();
+        const Access access = call.send ? Access::kIn : Access::kOut;
+        std::string failure =
+            data.bring(comm_, {call.address, static_cast<std::size_t>(call.count), call.type, access, false, true});
+        return failure.empty() ? data.in(comm_) : failure;
+    }
+
+    std::string add(const Message& message) {
+        const MessageCall& call = message.call;
+        if (std::string failure = bring(message); !failure.empty())
+            return failure;
+        const std::size_t bytes = message.bytes();
+        if (!call.send)
+            comm_.words->expect(call.peer, call.tag, bytes);
+        else if (comm_.words->tell(call.peer, call.tag, bytes) != MPI_SUCCESS)
+            return "MPI_Isend of a word to the receiver has failed";
+        if (bytes != 0)
+            nccl_.push_back({call.send, brought_.back().data(), bytes, call.peer});
+        return {};
+    }
+
+    std::string keep(Message& message) {
+        if (std::string failure = bring(message); !failure.empty())
+            return failure;
+        SelfSent& kept = comm_.self_sent.emplace_back();
+        kept.tag = message.call.tag;
+        kept.bytes = message.bytes();
+        message.launched = true;
+        return copy(kept, kept.copy, brought_.back(), true);
+    }
+
+    std::string receive(Message& message) {
+        if (comm_.self_sent.empty())
+            return {};
+        SelfSent sent = std::move(comm_.self_sent.front());
+        comm_.self_sent.pop_front();
+        message.launched = true;
+        const MessageCall& call = message.call;
+        if (sent.bytes != message.bytes() || (call.tag != sent.tag && call.tag != MPI_ANY_TAG))
+            return fmt::format(
+                "a message from rank {} to itself is sent with tag {} and {} bytes, and received with "
+                "tag {} and {} bytes",
+                comm_.rank, sent.tag, sent.bytes, call.tag, message.bytes());
+        if (std::string failure = bring(message); !failure.empty())
+            return failure;
+        return copy(sent, sent.copy, brought_.back(), false);
+    }
+
+    std::string copy(const SelfSent& sent, device::Scratch& kept, const StagedOperand& data, bool in) {
+        if (sent.bytes == 0)
+            return {};
+        device::Result result = in ? device::Scratch::acquire(comm_.where.context, sent.bytes, kept) : 0;
+        if (result == 0)
+            result = in ? comm_.device_stream.copy(kept.data(), data.data(), sent.bytes)
+                        : comm_.device_stream.copy(data.data(), kept.data(), sent.bytes);
+        return result == 0 ? std::string{}
+                           : fmt::format("a message from rank {} to itself: {}", comm_.rank, device::describe(result));
+    }
+
+    Communicator& comm_;
+    std::deque<StagedOperand> brought_;
+    std::vector<nccl::Message> nccl_;
+};
+
+// Launches all pending messages, and `last` where there is one. Called under the mutex.
+std::string launch(Communicator& comm, const std::shared_ptr<Message>& last) {
+    if (last != nullptr)
+        comm.pending.push_back(last);
+    if (comm.pending.empty())
+        return {};
+    std::string failure = Batch(comm).launch(comm.pending);
+    std::erase_if(comm.pending, [](const auto& message) { return message->launched; });
+    if (last != nullptr && !last->launched) {
+        std::erase(comm.pending, last);
+        if (failure.empty())
+            failure =
+                fmt::format("rank {} receives from itself and has sent nothing: it would wait for ever", comm.rank);
+    }
+    if (!failure.empty())
+        comm.fail(failure);
+    else if (const device::Result recorded = comm.device_stream.record(); recorded != 0)
+        failure = device::describe(recorded);
+    return failure;
+}
+
+int failed(const MessageCall& call, const Communicator& comm, const std::string& why) {
+    return error::raise(
+        Owner(call.comm), MPI_ERR_OTHER,
+        fmt::format("{} on rank {} of a stream communicator ({} ranks): {}", name(call.id), comm.rank, comm.size, why));
+}
+
+// Tells whether the arguments are valid: MPI reports invalid ones better itself.
+bool valid(const MessageCall& call, const Communicator& comm) {
+    const bool peer = (call.peer >= 0 && call.peer < comm.size) || call.peer == MPI_PROC_NULL ||
+                      (!call.send && call.peer == MPI_ANY_SOURCE);
+    const bool tag = call.tag >= 0 || (!call.send && call.tag == MPI_ANY_TAG);
+    return peer && tag && call.count >= 0 && call.type != MPI_DATATYPE_NULL;
+}
+
+std::string refusal(const MessageCall& call) {
+    return call.send || call.peer != MPI_ANY_SOURCE
+               ? std::string{}
+               : "MPI_ANY_SOURCE: who has sent is not known when the receive is queued on the stream: name the source";
+}
+
+void fill(const Message& message, MPI_Status* status) {
+    if (status == MPI_STATUS_IGNORE)
+        return;
+    const MessageCall& call = message.call;
+    const bool receives = !call.send && !message.with_nobody();
+    status->MPI_SOURCE = call.send ? MPI_ANY_SOURCE : call.peer;
+    status->MPI_TAG = receives ? call.tag : MPI_ANY_TAG;
+    real::Status_set_elements_x(status, MPI_BYTE, receives ? static_cast<MPI_Count>(message.bytes()) : 0);
+    real::Status_set_cancelled(status, 0);
+}
+
+void tell(const MessageCall& call, Carrier carrier, Reason reason, report::Time start) {
+    if (report::enabled)
+        report::tell_call(
+            call.id, carrier, reason,
+            call.peer == MPI_PROC_NULL ? 0 : static_cast<std::size_t>(call.count) * datatype::size_of(call.type),
+            start);
+}
+
+// The host makes the call, once the stream's work is done.
+int by_host(const MessageCall& call, Communicator& comm, const Ordinary& ordinary, report::Time start) {
+    if (const std::string failure = comm.wait_for_stream(); !failure.empty())
+        return failed(call, comm, failure);
+    const int code = ordinary();
+    tell(call, Carrier::kStaged, comm.reason, start);
+    return code;
+}
+
+constexpr const char* kNone = "the communicator has no stream: MPIX_Stream_comm_create makes those that have";
+
+}  // namespace
+
+std::size_t Message::bytes() const {
+    return static_cast<std::size_t>(call.count) * datatype::size_of(call.type);
+}
+
+std::string launch_pending(Communicator& comm) {
+    return launch(comm, nullptr);
+}
+
+int message(const MessageCall& call, MPI_Status* status, const Ordinary& ordinary) {
+    const report::Time start = std::chrono::steady_clock::now();
+    const auto comm = Communicator::find(call.comm);
+    if (comm == nullptr)
+        return error::raise(Owner(call.comm), MPI_ERR_COMM, fmt::format("{}: {}", name(call.id), kNone));
+    if (!valid(call, *comm))
+        return ordinary();
+    if (!comm->direct())
+        return by_host(call, *comm, ordinary, start);
+    if (const std::string why = refusal(call); !why.empty())
+        return failed(call, *comm, why);
+    const auto made = std::make_shared<Message>(Message{call, comm});
+    {
+        const std::scoped_lock lock(comm->mutex);
+        std::string failure = comm->trouble();
+        if (failure.empty())
+            failure = launch(*comm, made);
+        if (!failure.empty())
+            return failed(call, *comm, failure);
+    }
+    fill(*made, status);
+    tell(call, Carrier::kNccl, Reason::kNone, start);
+    return MPI_SUCCESS;
+}
+
+// The request is a real handle that nothing completes: only the enqueue calls know what it represents.
+int begin_message(const MessageCall& call, MPI_Request* request, const Ordinary& ordinary) {
+    const report::Time start = std::chrono::steady_clock::now();
+    const auto comm = Communicator::find(call.comm);
+    if (comm == nullptr)
+        return error::raise(Owner(call.comm), MPI_ERR_COMM, fmt::format("{}: {}", name(call.id), kNone));
+    if (!valid(call, *comm))
+        return ordinary();
+    if (!comm->direct())
+        return by_host(call, *comm, ordinary, start);
+    if (const std::string why = refusal(call); !why.empty())
+        return failed(call, *comm, why);
+    if (const int code = real::Recv_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, call.comm, request);
+        code != MPI_SUCCESS)
+        return code;
+    const auto made = std::make_shared<Message>(Message{call, comm});
+    {
+        const std::scoped_lock lock(comm->mutex);
+        comm->pending.push_back(made);
+    }
+    {
+        const std::scoped_lock lock(requests().mutex);
+        requests().all.emplace(*request, made);
+    }
+    tell(call, Carrier::kNccl, Reason::kNone, start);
+    return MPI_SUCCESS;
+}
+
+int wait_all(const char* name, int count, MPI_Request* array, MPI_Status* statuses,
+             const std::function<int(int)>& ordinary) {
+    int code = MPI_SUCCESS;
+    std::vector<int> others;
+    for (int i = 0; i < count; ++i) {
+        const auto waited = take(array[i]);
+        if (waited == nullptr) {
+            others.push_back(i);
+            continue;
+        }
+        real::Request_free(&array[i]);
+        Communicator& comm = *waited->comm;
+        const std::scoped_lock lock(comm.mutex);
+        if (!comm.direct()) {  // when it was freed, pending messages were launched
+            if (!waited->launched)
+                code = error::raise(Owner(), MPI_ERR_REQUEST,
+                                    fmt::format("{}: the request's communicator has been freed", name));
+            continue;
+        }
+        std::string failure = comm.trouble();
+        if (failure.empty() && !waited->launched)
+            failure = launch(comm, nullptr);
+        if (failure.empty() && !waited->launched && !waited->with_nobody())
+            failure =
+                fmt::format("rank {} receives from itself and has sent nothing: it would wait for ever", comm.rank);
+        if (!failure.empty())
+            code = failed(waited->call, comm, fmt::format("in {}: {}", name, failure));
+        else if (statuses != MPI_STATUSES_IGNORE)
+            fill(*waited, &statuses[i]);
+    }
+    for (const int i : others)
+        if (const int other = ordinary(i); other != MPI_SUCCESS)
+            code = other;
+    return code;
+}
+
+}  // namespace swy::stream

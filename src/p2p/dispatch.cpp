@@ -1,0 +1,411 @@
+// MPI's point-to-point calls, made of sends and receives of one operand.
+#include <algorithm>
+#include <climits>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "call/depth.hpp"
+#include "datatype/kept_type.hpp"
+#include "datatype/layout.hpp"
+#include "datatype/prefix.hpp"
+#include "datatype/quick.hpp"
+#include "error/error.hpp"
+#include "error/unless_thrown.hpp"
+#include "fastpath/message.hpp"
+#include "p2p/invalid_arguments.hpp"
+#include "p2p/point_to_point.hpp"
+#include "p2p/probe.hpp"
+#include "p2p/probed_messages.hpp"
+#include "p2p/receive.hpp"
+#include "p2p/service.hpp"
+#include "p2p/start.hpp"
+#include "progress/engine.hpp"
+#include "real.hpp"
+#include "request/handle.hpp"
+
+namespace swy::p2p {
+namespace {
+
+enum class Act : std::uint8_t { kSend, kReceive, kMatchedReceive, kExchange, kReplace, kProbe, kMatchedProbe };
+enum class Form : std::uint8_t { kBlocking, kNonBlocking, kPersistent };
+
+struct Row {
+    CallId id;
+    Act act;
+    Form form = Form::kBlocking;
+    Mode mode = Mode::kStandard;
+};
+
+constexpr Row kRows[] = {
+    {CallId::kSend, Act::kSend},
+    {CallId::kSsend, Act::kSend, Form::kBlocking, Mode::kSynchronous},
+    {CallId::kRsend, Act::kSend, Form::kBlocking, Mode::kReady},
+    {CallId::kBsend, Act::kSend, Form::kBlocking, Mode::kBuffered},
+    {CallId::kRecv, Act::kReceive},
+    {CallId::kMrecv, Act::kMatchedReceive},
+    {CallId::kSendrecv, Act::kExchange},
+    {CallId::kSendrecvReplace, Act::kReplace},
+    {CallId::kProbe, Act::kProbe},
+    {CallId::kIprobe, Act::kProbe},
+    {CallId::kMprobe, Act::kMatchedProbe},
+    {CallId::kImprobe, Act::kMatchedProbe},
+    {CallId::kIsend, Act::kSend, Form::kNonBlocking},
+    {CallId::kIssend, Act::kSend, Form::kNonBlocking, Mode::kSynchronous},
+    {CallId::kIrsend, Act::kSend, Form::kNonBlocking, Mode::kReady},
+    {CallId::kIbsend, Act::kSend, Form::kNonBlocking, Mode::kBuffered},
+    {CallId::kIrecv, Act::kReceive, Form::kNonBlocking},
+    {CallId::kImrecv, Act::kMatchedReceive, Form::kNonBlocking},
+    {CallId::kIsendrecv, Act::kExchange, Form::kNonBlocking},
+    {CallId::kIsendrecvReplace, Act::kReplace, Form::kNonBlocking},
+    {CallId::kSendInit, Act::kSend, Form::kPersistent},
+    {CallId::kSsendInit, Act::kSend, Form::kPersistent, Mode::kSynchronous},
+    {CallId::kRsendInit, Act::kSend, Form::kPersistent, Mode::kReady},
+    {CallId::kBsendInit, Act::kSend, Form::kPersistent, Mode::kBuffered},
+    {CallId::kXSendMulti, Act::kSend},
+    {CallId::kXRecvMulti, Act::kReceive},
+    {CallId::kXIsendMulti, Act::kSend, Form::kNonBlocking},
+    {CallId::kXIrecvMulti, Act::kReceive, Form::kNonBlocking},
+    {CallId::kRecvInit, Act::kReceive, Form::kPersistent},
+};
+
+const Row& row_of(CallId id) {
+    return *std::find_if(std::begin(kRows), std::end(kRows) - 1, [&](const Row& row) { return row.id == plain(id); });
+}
+
+int host(const Call& call, Real real) {
+    const Operand* operand = call.operands.empty() ? nullptr : &call.operands.back();
+    const report::OpRecord record;
+    // MPI calls none of its own MPI functions inside these; the program's error handler may call some.
+    const call::Outside as_from_program;
+    const int rc = real(call);
+    if (operand != nullptr && operand->count > 0)
+        record.close_call(call.id, static_cast<std::size_t>(operand->count) * datatype::size_of(operand->type));
+    return rc;
+}
+
+// Both directions of one call: complete when both are, with the receive's status.
+class Both final : public progress::Operation {
+  public:
+    Both(CallId call, MPI_Comm comm, std::shared_ptr<Operation> send, std::shared_ptr<Operation> receive)
+        : Operation(call, comm), send_(std::move(send)), receive_(std::move(receive)) {}
+
+    bool step() override {
+        if (!send_->done() || !receive_->done())
+            return false;
+        finish(receive_->outcome().mpi_class == MPI_SUCCESS && send_->outcome().mpi_class != MPI_SUCCESS
+                   ? send_->outcome()
+                   : receive_->outcome());
+        return true;
+    }
+
+  private:
+    const std::shared_ptr<Operation> send_, receive_;
+};
+
+Started both(const Call& call, const Started& send, const Started& receive) {
+    auto two = std::make_shared<Both>(call.id, call.owner.comm, send.operation, receive.operation);
+    const progress::Hold hold;
+    progress::add(two);
+    return {two, MPI_SUCCESS};
+}
+
+// The receive is posted first: the peer may send what this rank's send waits for.
+Started begin_exchange(const Call& call) {
+    const Matching& m = *call.matching;
+    const Started receive = start_receive(call, call.operands[1], m.source, m.receive_tag);
+    if (receive.operation == nullptr)
+        return receive;
+    const Started send = start_send(call, call.operands[0], m.dest, m.send_tag, Mode::kStandard);
+    if (send.operation == nullptr) {  // MPI has rejected its arguments
+        const progress::Hold hold;
+        receive.operation->cancel();
+        return send;
+    }
+    return both(call, send, receive);
+}
+
+Started begin_replace(const Call& call) {
+    const Matching& m = *call.matching;
+    const Started send = start_send_of_copy(call, call.operands[0], m.dest, m.send_tag);
+    if (send.operation == nullptr)
+        return send;
+    const Started receive = start_receive(call, call.operands[0], m.source, m.receive_tag);
+    return receive.operation == nullptr ? receive : both(call, send, receive);
+}
+
+Started begin(const Row& row, const Call& call) {
+    const Matching& m = *call.matching;
+    switch (row.act) {
+        case Act::kSend:
+            return start_send(call, call.operands[0], m.dest, m.send_tag, row.mode);
+        case Act::kReceive:
+            return start_receive(call, call.operands[0], m.source, m.receive_tag);
+        case Act::kMatchedReceive:
+            return start_receive(call, call.operands[0], m.message);
+        case Act::kExchange:
+            return begin_exchange(call);
+        default:
+            return begin_replace(call);
+    }
+}
+
+// The arguments of a persistent call, kept from its *_init call to its MPI_Request_free.
+struct Standing {
+    Operand operand;
+    Matching matching;
+    Call call;
+    datatype::KeptType type;
+
+    explicit Standing(const Call& from)
+        : operand(from.operands[0]), matching(*from.matching), call(from), type(operand.type) {
+        operand.type = type.get();
+        call.operands = {&operand, 1};
+        call.matching = &matching;
+    }
+    Standing(const Standing&) = delete;
+    Standing& operator=(const Standing&) = delete;
+};
+
+int persistent(const Row& row, const Call& call) {
+    auto standing = std::make_shared<Standing>(call);
+    const auto start = [row, standing](int& code) {
+        Started started = begin(row, standing->call);
+        code = started.code;
+        return started.operation;
+    };
+    return request::hand_out_persistent(call.id, call.owner.comm, start, call.matching->request);
+}
+
+request::HostReceive watched(const Call& call) {
+    const Operand& operand = call.operands[0];
+    request::HostReceive receive;
+    receive.address = operand.address;
+    receive.count = static_cast<std::size_t>(operand.count);
+    receive.bytes = receive.count * datatype::size_of(operand.type);
+    receive.layout = fastpath::layout_with_gaps(operand.type);
+    receive.comm = call.owner.comm;
+    receive.call = call.id;
+    return receive;
+}
+
+bool can_meet_envelope(const Call& call) {
+    const Operand& operand = call.operands.back();
+    return fastpath::envelopes && operand.count >= 0 && operand.type != MPI_DATATYPE_NULL &&
+           call.matching->source != MPI_PROC_NULL;
+}
+
+// Posts the receive of the last operand to MPI where there may be probed messages. Returns false when a probed message
+// matches it. Both happen in one hold of the lock, see probe.hpp. `code` is MPI's.
+bool post_unless_probed(const Call& call, MPI_Request& request, int& code) {
+    const Operand& operand = call.operands.back();
+    const Matching& m = *call.matching;
+    const progress::Hold hold;
+    if (find_probed(call.owner.comm, m.source, m.receive_tag) != nullptr)
+        return false;
+    code = real::Irecv(operand.address, static_cast<int>(operand.count), operand.type, m.source, m.receive_tag,
+                       call.owner.comm, &request);
+    return true;
+}
+
+// As post_unless_probed(), for MPI_Start.
+bool start_unless_probed(const Call& call, MPI_Request* request, int& code) {
+    std::optional<progress::Hold> hold;
+    if (!fastpath::none_probed()) {
+        hold.emplace();
+        if (find_probed(call.owner.comm, call.matching->source, call.matching->receive_tag) != nullptr)
+            return false;
+    }
+    code = real::Start(request);
+    return true;
+}
+
+// Returns what starts a persistent receive of MPI's own: MPI starts it, unless a probed message matches it (probe.hpp).
+request::HostStarter starter_of(const Row& row, const Call& call) {
+    return [row, standing = std::make_shared<Standing>(call)](MPI_Request* request, int& code) {
+        if (start_unless_probed(standing->call, request, code))
+            return std::shared_ptr<progress::Operation>();
+        Started started = begin(row, standing->call);
+        code = started.code;
+        return started.operation;
+    };
+}
+
+// Receives into host memory by `real`, which blocks and fills the status, and completes the transfer when the message
+// may be an envelope.
+template <typename Receiving>
+int receive_on_host(const Call& call, const report::OpRecord& record, Receiving real) {
+    const bool can_meet = can_meet_envelope(call);
+    MPI_Status own;
+    MPI_Status* const seen = fastpath::to_see(call.matching->status, own);
+    const auto may_be_envelope = [&] { return can_meet && seen->_ucount == call::kEnvelopeBytes; };
+    const call::Outside as_from_program;
+    const int rc = error::unless_thrown([&] { return real(seen); },
+                                        [&] {
+                                            if (may_be_envelope())
+                                                received_on_host(call, MPI_ERR_TRUNCATE, *seen);
+                                        });
+    if (rc == MPI_SUCCESS)
+        record.close_call(call.id, seen->_ucount);
+    return may_be_envelope() ? received_on_host(call, rc, *seen) : rc;
+}
+
+// A receive into host memory that is too small for any message that has an envelope: MPI's own receive, watched for an
+// envelope.
+int small_host_receive(const Row& row, const Call& call, Real real) {
+    const Operand& operand = call.operands[0];
+    if (row.form == Form::kBlocking)
+        return receive_on_host(call, report::OpRecord(), [&](MPI_Status* status) {
+            return real::Recv(operand.address, static_cast<int>(operand.count), operand.type, call.matching->source,
+                              call.matching->receive_tag, call.owner.comm, status);
+        });
+    const int rc = host(call, real);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (row.form == Form::kPersistent && fastpath::envelopes && call.matching->source != MPI_PROC_NULL)
+        request::watch_persistent(*call.matching->request, watched(call), starter_of(row, call));
+    else if (can_meet_envelope(call))
+        request::watch(*call.matching->request, watched(call));
+    return rc;
+}
+
+// Such a receive, or an MPI_Sendrecv with one, where there may be probed messages. Returns nothing when a probed
+// message matches it.
+std::optional<int> posted_host_receive(const Row& row, const Call& call) {
+    const report::OpRecord record;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int rc = MPI_SUCCESS;
+    if (!post_unless_probed(call, request, rc))
+        return std::nullopt;
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (row.form == Form::kNonBlocking) {
+        *call.matching->request = request;
+        if (can_meet_envelope(call))
+            request::watch(request, watched(call));
+        return rc;
+    }
+    if (row.act == Act::kExchange) {
+        const Operand& sent = call.operands.front();
+        const Matching& m = *call.matching;
+        const call::Outside as_from_program;
+        rc = real::Send(sent.address, static_cast<int>(sent.count), sent.type, m.dest, m.send_tag, call.owner.comm);
+        if (rc != MPI_SUCCESS) {
+            real::Cancel(&request);
+            real::Request_free(&request);
+            return rc;
+        }
+    }
+    return receive_on_host(call, record, [&](MPI_Status* status) { return real::Wait(&request, status); });
+}
+
+bool counts_are_ints(const Call& call) {
+    return std::all_of(call.operands.begin(), call.operands.end(),
+                       [](const Operand& operand) { return operand.count <= INT_MAX; });
+}
+
+bool is_given_by_probe(const Matching& matching) {
+    const progress::Hold hold;
+    return is_given(*matching.message);
+}
+
+bool stays_with_mpi(const Row& row, const Call& call) {
+    if (row.act == Act::kSend)
+        return !on_device(call, call.operands[0]) && !device::on_device(call.operands[0].address);
+    return std::none_of(call.operands.begin(), call.operands.end(),
+                        [&](const Operand& operand) { return needs_operation(call, operand); });
+}
+
+int by_operation(const Row& row, const Call& call) {
+    const Started started = begin(row, call);
+    if (started.operation == nullptr)
+        return started.code;
+    if (row.form == Form::kNonBlocking)
+        return request::hand_out(started.operation, call.matching->request);
+    progress::wait_for(*started.operation);
+    return publish_status(*started.operation, call.matching->status);
+}
+
+}  // namespace
+
+int dispatch(const Call& call, Real real) {
+    const Row& row = row_of(call.id);
+    if (row.act == Act::kProbe || row.act == Act::kMatchedProbe)
+        return !fastpath::envelopes || (!call.matching->found && has_invalid_argument(call))
+                   ? left_to_mpi(call, real)
+                   : probe(call.owner.comm, *call.matching, row.act == Act::kMatchedProbe);
+    const bool on_host = stays_with_mpi(row, call);
+    const bool plain_receive = on_host && row.act == Act::kReceive && counts_are_ints(call);
+    const bool real_send =
+        row.act == Act::kSend && (row.mode != Mode::kSynchronous || !is_as_long_as_envelope(call.operands[0]));
+    if (on_host && (real_send || (!fastpath::envelopes && !plain_receive)))
+        return host(call, real);
+    if (plain_receive && (fastpath::none_probed() || row.form == Form::kPersistent))
+        return small_host_receive(row, call, real);
+    if (has_invalid_argument(call)) {
+        const int rc = left_to_mpi(call, real);
+        if (rc != MPI_SUCCESS || row.form != Form::kPersistent)
+            return rc;
+        // Open MPI accepts types that are not committed in MPI_Ssend_init and similar calls.
+        real::Request_free(call.matching->request);
+    }
+    if (on_host && row.act == Act::kMatchedReceive && !is_given_by_probe(*call.matching))
+        return host(call, real);
+    if (plain_receive || (on_host && row.act == Act::kExchange && row.form == Form::kBlocking && counts_are_ints(call)))
+        if (const std::optional<int> code = posted_host_receive(row, call))
+            return *code;
+    if (!progress::engine_runs() && row.form != Form::kBlocking)
+        return error::raise(call, MPI_ERR_OTHER,
+                            std::string(name(call.id)) +
+                                ": a buffer is device memory, and non-blocking calls on device memory need an MPI that "
+                                "exports opal_progress_register: use Open MPI 4.1 or newer, or a blocking call");
+    return row.form == Form::kPersistent ? persistent(row, call) : by_operation(row, call);
+}
+
+int received_on_host(const Call& call, int code, MPI_Status& status) {
+    const Operand& operand = call.operands.back();
+    if (static_cast<std::size_t>(operand.count) * datatype::size_of(operand.type) < call::kEnvelopeBytes) {
+        const progress::Hold hold;
+        release_sender(call.owner.comm, status.MPI_SOURCE, status.MPI_TAG);
+        return code;  // MPI has raised its error
+    }
+    const auto layout = fastpath::layout_with_gaps(operand.type);
+    const auto envelope = take_envelope(layout.get(), operand.address, static_cast<std::size_t>(operand.count));
+    if (!envelope)
+        return code;
+    auto receive = std::make_shared<Receive>(call.id, call.owner.comm, pack::payload_of(call, operand));
+    {
+        const progress::Hold hold;
+        receive->adopt(*envelope, status);
+        progress::add(receive);
+    }
+    progress::wait_for(*receive);
+    return publish_status(*receive, &status);
+}
+
+std::size_t envelope_left(const request::HostReceive& receive, const MPI_Status& status) {
+    if (receive.bytes < call::kEnvelopeBytes) {
+        release_sender(receive.comm, status.MPI_SOURCE, status.MPI_TAG);
+        return 0;  // MPI itself reports that the message was too long
+    }
+    const auto envelope = take_envelope(receive.layout.get(), receive.address, receive.count);
+    if (!envelope)
+        return 0;
+    const Control nothing{
+        .word = MessageType::kClear, .how = How::kNothing, .id = envelope->id, .bytes = envelope->bytes};
+    send_control(static_cast<int>(envelope->sender), nothing);
+    if (envelope->synchronous) {
+        const call::EnvelopeBytes payload = await_payload(*envelope);
+        if (receive.layout != nullptr)
+            datatype::set_first_bytes(*receive.layout, receive.address, receive.count, payload);
+        else
+            std::copy(payload.begin(), payload.end(), static_cast<std::byte*>(receive.address));
+        return 0;
+    }
+    return envelope->bytes;
+}
+
+}  // namespace swy::p2p

@@ -1,0 +1,299 @@
+#include "p2p/service.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <random>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "comm/job_messages.hpp"
+#include "fastpath/message.hpp"
+#include "p2p/pair_comms.hpp"
+#include "p2p/probed_messages.hpp"
+#include "p2p/receive.hpp"
+#include "p2p/send.hpp"
+#include "p2p/start.hpp"
+#include "progress/engine.hpp"
+#include "progress/wait.hpp"
+#include "real.hpp"
+#include "request/handle.hpp"
+#include "request/message_layer.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::p2p {
+namespace {
+
+struct Exchange {
+    call::Secret secret{};
+    int rank = 0;
+    std::uint64_t next = 1;
+    std::unordered_map<std::uint64_t, Send*> sends;
+    std::unordered_map<std::uint64_t, Receive*> receives;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, call::EnvelopeBytes> payloads;  // by sender and its id
+};
+Exchange& exchange() {
+    static auto* the_exchange = new Exchange;  // not destroyed at exit
+    return *the_exchange;
+}
+
+Receive* find_receive(std::uint64_t slot) {
+    const auto it = exchange().receives.find(slot);
+    return it == exchange().receives.end() ? nullptr : it->second;
+}
+
+// Messages of one tag from one rank arrive in order: a receive that cannot tell which message it has, has the oldest
+// one of which no receive is known. `several`: there are such messages on several communicators.
+struct Oldest {
+    std::uint64_t id = 0;
+    Send* send = nullptr;
+    bool several = false;
+};
+Oldest oldest_unknown(int to, const MatchKey& key) {
+    Oldest oldest;
+    for (const auto& [id, send] : exchange().sends) {
+        if (!send->is_unknown_to(to, key))
+            continue;
+        oldest.several = oldest.several || (oldest.send != nullptr && oldest.send->comm() != send->comm());
+        if (oldest.send == nullptr || id < oldest.id)
+            oldest = {id, send, oldest.several};
+    }
+    return oldest;
+}
+
+// Handles a receive that was too small, which is an error of the program's. Where it is not clear which message it met,
+// none is given up for it.
+void release(int from, const Control& control) {
+    const Oldest oldest = oldest_unknown(from, control.key);
+    if (oldest.send != nullptr && !oldest.several)
+        oldest.send->release();
+}
+
+void tell_which(int from, const Control& control) {
+    Control answer{.word = MessageType::kThis, .slot = control.slot};
+    if (const Oldest oldest = oldest_unknown(from, control.key); oldest.send != nullptr) {
+        const call::EnvelopeBytes envelope = oldest.send->give_to(control.slot);
+        std::copy(envelope.begin(), envelope.end(), answer.unique.begin());
+        answer.flag = 1;
+    }
+    send_control(from, answer);
+}
+
+void clear(int from, const Control& control) {
+    if (Send* send = find_send(control.id))
+        send->clear(from, control);
+    else if (control.how != How::kNothing)
+        tell_failed(
+            from, 0, control.slot,
+            "its send is over: it has failed, or it was taken for a message with the same tag that came into too "
+            "small a buffer");
+}
+
+void hear(int from, const Control& control) {
+    switch (control.word) {
+        case MessageType::kClear:
+            clear(from, control);
+            break;
+        case MessageType::kRelease:
+            release(from, control);
+            break;
+        case MessageType::kAnswer:
+            if (Receive* receive = find_receive(control.slot))
+                receive->answer(control.flag != 0);
+            break;
+        case MessageType::kFailed: {
+            const auto* text = reinterpret_cast<const char*>(control.unique.data());
+            const std::string why(text, strnlen(text, control.unique.size()));
+            if (Send* send = find_send(control.id))
+                send->failed(why);
+            if (Receive* receive = find_receive(control.slot))
+                receive->failed(why);
+            break;
+        }
+        case MessageType::kPairComm:
+            pair_comms::hear(from, control);
+            break;
+        case MessageType::kWhich:
+            tell_which(from, control);
+            break;
+        case MessageType::kThis:
+            if (Receive* receive = find_receive(control.slot))
+                receive->was(control.flag != 0
+                                 ? call::read(std::span(control.unique).first(call::kEnvelopeBytes), secret())
+                                 : std::nullopt);
+            break;
+        case MessageType::kAsk:  // a receive that claims it from the probed messages answers later
+            if (!is_probed(from, control.id))
+                send_control(from, {.word = MessageType::kClear, .how = How::kNothing, .id = control.id});
+            break;
+        case MessageType::kPayload:
+            std::copy_n(control.unique.begin(), call::kEnvelopeBytes,
+                        exchange().payloads[{static_cast<std::uint32_t>(from), control.id}].begin());
+            break;
+    }
+}
+
+bool serve() {
+    return receive_controls(hear);
+}
+
+call::Secret draw_secret() {
+    std::random_device random;
+    call::Secret secret{};
+    for (std::uint64_t& word : secret)
+        word = (std::uint64_t{random()} << 32) | random();
+    return secret;
+}
+
+// The settings are rank 0's already; whether the engine can drive messages may differ between ranks.
+int agree_on_envelopes(bool mine, bool& all) {
+    const int here = mine ? 1 : 0;
+    int least = 0;
+    const int rc = real::Allreduce(&here, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    all = least == 1;
+    return rc;
+}
+
+}  // namespace
+
+const call::Secret& secret() {
+    return exchange().secret;
+}
+
+int own_rank() {
+    return exchange().rank;
+}
+
+std::uint64_t enter(Send* send) {
+    const std::uint64_t id = exchange().next++;
+    exchange().sends[id] = send;
+    return id;
+}
+
+std::uint64_t enter(Receive* receive) {
+    const std::uint64_t slot = exchange().next++;
+    exchange().receives[slot] = receive;
+    return slot;
+}
+
+void leave_send(std::uint64_t id) {
+    exchange().sends.erase(id);
+}
+
+void leave_receive(std::uint64_t slot) {
+    exchange().receives.erase(slot);
+}
+
+Send* find_send(std::uint64_t id) {
+    const auto it = exchange().sends.find(id);
+    return it == exchange().sends.end() ? nullptr : it->second;
+}
+
+std::optional<call::EnvelopeBytes> take_payload(const call::Envelope& envelope) {
+    const auto node = exchange().payloads.extract({envelope.sender, envelope.id});
+    return node.empty() ? std::nullopt : std::optional(node.mapped());
+}
+
+call::EnvelopeBytes await_payload(const call::Envelope& envelope) {
+    for (;;) {
+        if (const auto payload = take_payload(envelope))
+            return *payload;
+        serve();
+    }
+}
+
+int chunk_tag(std::uint64_t slot) {
+    constexpr std::uint64_t kTags = 1u << 20;
+    return comm::kFirstChunkTag + static_cast<int>(slot % kTags);
+}
+
+void tell_failed(int rank, std::uint64_t id, std::uint64_t slot, const std::string& why) {
+    Control control{.word = MessageType::kFailed, .id = id, .slot = slot};
+    std::memcpy(control.unique.data(), why.data(), std::min(why.size(), control.unique.size() - 1));
+    send_control(rank, control);
+}
+
+int start() {
+    Exchange& e = exchange();
+    real::Comm_rank(MPI_COMM_WORLD, &e.rank);
+    bool all = false;
+    // A CUDA-aware MPI that is declared as such gets device pointers itself.
+    const bool mine = progress::engine_runs() && !settings::values().cuda_aware_mpi;
+    if (const int rc = agree_on_envelopes(mine, all); rc != MPI_SUCCESS || !all)
+        return rc;
+    if (e.rank == 0)
+        e.secret = draw_secret();
+    int rc = real::Bcast(e.secret.data(), sizeof(call::Secret), MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (rc == MPI_SUCCESS)
+        rc = start_control();
+    if (rc != MPI_SUCCESS)
+        return rc;
+    request::have_blocking_sends_run_progress();
+    pair_comms::start();
+    progress::add_service(serve);
+    progress::add_service(pair_comms::step);
+    int threads = MPI_THREAD_SINGLE;
+    real::Query_thread(&threads);
+    if (threads < MPI_THREAD_MULTIPLE)
+        progress::add_service(request::answer_watched);
+    else
+        fastpath::probed_messages.fetch_add(1, std::memory_order_relaxed);
+    request::envelope_arrived = envelope_left;
+    comm::on_free = [](MPI_Comm comm) {
+        const progress::Hold hold;
+        forget_probed(comm);
+    };
+    fastpath::limit = settings::values().p2p_threshold;
+    fastpath::secret_word = e.secret[0];
+    fastpath::envelopes = true;
+    return MPI_SUCCESS;
+}
+
+namespace {
+
+// Tests, without waiting, whether all ranks have come to the barrier.
+void meet(bool& met, MPI_Request& request) {
+    int done = 0;
+    if (!met && real::Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+        met = done != 0;
+}
+
+}  // namespace
+
+// A program completes its requests before MPI_Finalize, but it may have freed some whose messages are not complete, and
+// other ranks may need this rank's answers until theirs are complete too. Operations that are alive when every rank has
+// come and nothing has moved for a while belong to a program that never completes them.
+void finish() {
+    constexpr double kPatienceSeconds = 3;
+    if (!fastpath::envelopes)
+        return;
+    MPI_Request all = MPI_REQUEST_NULL;
+    bool met = real::Ibarrier(comm::control_communicator(), &all) != MPI_SUCCESS;
+    progress::Deadline patience(kPatienceSeconds);
+    bool all_are_here = false;
+    while ((progress::alive.load() != 0 || !met) && !(all_are_here && patience.passed())) {
+        progress::progress();
+        meet(met, all);
+        if (met && !all_are_here) {
+            all_are_here = true;
+            patience = progress::Deadline(kPatienceSeconds);
+        }
+    }
+    met = real::Ibarrier(comm::control_communicator(), &all) != MPI_SUCCESS;
+    while (!met) {
+        progress::progress();
+        meet(met, all);
+    }
+    const progress::Hold hold;
+    fastpath::envelopes = false;
+    progress::drop_services();
+    pair_comms::stop();
+    stop_control();
+    forget_probed();
+    exchange().payloads.clear();
+    comm::on_free = nullptr;
+}
+
+}  // namespace swy::p2p

@@ -1,0 +1,43 @@
+#include "progress/wait.hpp"
+
+#include <thread>
+
+#include "progress/engine.hpp"
+#include "real.hpp"
+
+namespace swy::progress {
+
+Deadline::Deadline(double seconds) : never_(seconds <= 0) {
+    if (!never_)
+        end_ = std::chrono::steady_clock::now() +
+               std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+bool Deadline::passed() const {
+    return !never_ && std::chrono::steady_clock::now() >= end_;
+}
+
+constinit std::atomic<bool> has_self{false};
+
+void progress() {
+    if (progress_of_mpi()) [[likely]]
+        return;
+    if (!has_self.load(std::memory_order_relaxed)) [[unlikely]] {
+        std::this_thread::yield();
+        return;
+    }
+    int flag = 0;
+    // A probe on MPI_COMM_SELF takes no message from anybody and runs the progress engine (which yields when the job
+    // asks for that).
+    real::Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+}
+
+bool wait(MPI_Request& request, const Deadline& deadline) {
+    int done = 0;
+    while (real::Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
+        if (deadline.passed())
+            return false;
+    return true;
+}
+
+}  // namespace swy::progress

@@ -1,0 +1,36 @@
+// Waiting: every place in which Switchyard waits for something uses these functions, with MPI's progress in the loop
+// and a time limit.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+
+namespace swy::progress {
+
+// A point in time at which waiting is given up: SWITCHYARD_TIMEOUT from construction. It never passes when that is 0.
+class Deadline {
+  public:
+    explicit Deadline(double seconds);
+    bool passed() const;
+
+  private:
+    std::chrono::steady_clock::time_point end_;
+    bool never_;
+};
+
+// Runs one turn of MPI's progress engine; does not block. Where that cannot be called and there is no MPI_COMM_SELF to
+// run it through, as in a program that uses sessions alone, it yields: nothing is agreed on there, so what is waited
+// for is a copy, which needs no peer.
+void progress();
+
+// Whether there is an MPI_COMM_SELF, that is, whether the process is between MPI_Init and MPI_Finalize.
+// init/lifecycle.cpp sets it.
+extern std::atomic<bool> has_self;
+
+// Waits for `request`, a real MPI request. Returns false when the deadline passed first: the request then is still
+// pending.
+bool wait(MPI_Request& request, const Deadline& deadline);
+
+}  // namespace swy::progress

@@ -1,0 +1,12 @@
+# Host memory in place of device memory, around a real MPI call.
+libswy_la_SOURCES += \
+    src/staging/average.cpp src/staging/average.hpp \
+    src/staging/begin.cpp \
+    src/staging/messages.cpp src/staging/messages.hpp \
+    src/staging/pipeline.cpp src/staging/pipeline.hpp \
+    src/staging/run.cpp \
+    src/staging/host_mirror.cpp src/staging/host_mirror.hpp \
+    src/staging/staged.hpp \
+    src/staging/staging.cpp src/staging/staging.hpp \
+    src/staging/transfer.hpp \
+    src/staging/unpack.cpp

@@ -1,0 +1,56 @@
+// The messages of one transfer that MPI has under way, in their order. Used by staging/pipeline.cpp alone, under
+// the engine's lock.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "device/device.hpp"
+#include "staging/pipeline.hpp"
+
+namespace swy::staging {
+
+class Messages {
+  public:
+    // While one chunk is copied and another one is transferred, a third can be ready on either side of both.
+    static constexpr std::size_t kMost = 4;
+
+    explicit Messages(const Route& route) : route_(route) {}
+
+    bool full() const { return pending_ == kMost; }
+    bool empty() const { return pending_ == 0; }
+
+    // Not called when full. Returns MPI's code.
+    int send(const std::byte* data, std::size_t bytes);
+    int receive(std::byte* data, std::size_t bytes);
+
+    // Tests the oldest message alone, since each test runs MPI's progress once: messages of one tag between two ranks
+    // arrive in order (MPI 4.0 section 3.5). `done`: it is over, with success or without. Returns MPI's code.
+    int settle_oldest(bool& done);
+
+    // Cancels receives: those that have not been matched yet will complete as cancelled.
+    void cancel();
+
+    // Called when the transfer is over, though MPI may not be done with `buffers`, the i-th of which has every kMost-th
+    // message from the i-th on: keeps those that MPI uses until it is done. No message is pending here afterwards.
+    void leave(std::span<device::Pinned> buffers);
+
+    static std::string describe(int code);
+
+  private:
+    MPI_Request& next() { return requests_[(oldest_ + pending_) % kMost]; }
+    int begun(int code);
+
+    Route route_;
+    std::array<MPI_Request, kMost> requests_{MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    std::size_t oldest_ = 0, pending_ = 0;
+};
+
+// Releases the buffers that were left and that MPI has finished with since. To be called now and then.
+void collect_left();
+
+}  // namespace swy::staging

@@ -1,0 +1,318 @@
+#include "staging/pipeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "pack/pack.hpp"
+#include "settings/settings.hpp"
+#include "staging/messages.hpp"
+
+namespace swy::staging {
+namespace {
+
+constexpr const char* kToHostFailed = "copying the message from the device to host memory failed";
+constexpr const char* kToDeviceFailed = "copying the message from host memory to the device failed";
+
+// A message of `bytes` bytes that goes chunk after chunk, and what has gone wrong with it.
+class Chunked : public Transfer {
+  public:
+    void give_up(const std::string& why) override {
+        fail(why);
+        given_up_ = true;
+    }
+
+    bool step() final {
+        if (done())
+            return false;
+        try {
+            return advance();
+        } catch (const std::bad_alloc&) {
+            give_up("no host memory");
+            return true;
+        }
+    }
+
+  protected:
+    Chunked(std::size_t bytes, const Route& route)
+        : bytes_(bytes),
+          chunk_(settings::values().p2p_chunk),
+          chunks_((bytes + chunk_ - 1) / chunk_),
+          messages_(route) {
+        if (bytes == 0)
+            end();
+    }
+
+    virtual bool advance() = 0;
+
+    std::size_t offset_of(std::size_t chunk) const { return chunk * chunk_; }
+    std::size_t length_of(std::size_t chunk) const { return std::min(chunk_, bytes_ - offset_of(chunk)); }
+
+    // The first failure is the one that is reported.
+    void fail(std::string why) {
+        if (failure_.empty())
+            failure_ = std::move(why);
+    }
+    bool failed() const { return !failure_.empty(); }
+    bool given_up() const { return given_up_; }
+    void finish() { end(std::move(failure_)); }
+
+    // Checks MPI's code for a message. After an error no further message is sure to arrive.
+    bool check(int code, const char* what) {
+        if (code == MPI_SUCCESS)
+            return true;
+        give_up(fmt::format("{} a chunk of the message failed: {}", what, Messages::describe(code)));
+        return false;
+    }
+    bool check_copy(device::Result result, const char* what) {
+        if (result == 0)
+            return true;
+        fail(fmt::format("{}: {}", what, pack::Packer::describe(result)));
+        return false;
+    }
+
+    const std::size_t bytes_, chunk_, chunks_;
+    Messages messages_;
+
+  private:
+    std::string failure_;
+    bool given_up_ = false;
+};
+
+// One run of host memory: MPI works on it where it is.
+class InPlace final : public Chunked {
+  public:
+    InPlace(bool sends, std::byte* data, std::size_t bytes, const Route& route)
+        : Chunked(bytes, route), sends_(sends), data_(data) {}
+
+  private:
+    const char* what() const { return sends_ ? "sending" : "receiving"; }
+
+    bool advance() override {
+        bool moved = false;
+        if (failed() && !sends_ && !cancelled_) {
+            messages_.cancel();
+            cancelled_ = true;
+        }
+        while (!failed() && begun_ < chunks_ && !messages_.full()) {
+            std::byte* data = data_ + offset_of(begun_);
+            const std::size_t length = length_of(begun_);
+            if (!check(sends_ ? messages_.send(data, length) : messages_.receive(data, length), what()))
+                break;
+            ++begun_;
+            moved = true;
+        }
+        while (!messages_.empty()) {
+            bool done = false;
+            check(messages_.settle_oldest(done), what());
+            if (!done)
+                return moved;
+            moved = true;
+        }
+        if (failed() || begun_ == chunks_)
+            finish();
+        return moved;
+    }
+
+    const bool sends_;
+    std::byte* const data_;
+    std::size_t begun_ = 0;
+    bool cancelled_ = false;
+};
+
+// The program's memory is on one side, MPI on the other, and between them are buffers that are used in rotation.
+class Staged : public Chunked {
+  public:
+    Staged(const pack::Payload& payload, std::size_t bytes, const Route& route)
+        : Chunked(bytes, route), context_(payload.where.context), packer_(payload, bytes) {}
+
+    ~Staged() override {
+        if (!messages_.empty())  // MPI ends before the transfer is done
+            messages_.leave(buffers_);
+    }
+
+  protected:
+    std::byte* buffer_of(std::size_t chunk) {
+        return static_cast<std::byte*>(buffers_[chunk % Messages::kMost].data());
+    }
+
+    bool take_buffers() {
+        const std::size_t wanted = std::min(chunks_, Messages::kMost);
+        while (buffers_.size() < wanted) {
+            device::Pinned buffer;
+            if (device::Pinned::acquire(context_, std::min(chunk_, bytes_), buffer) != 0) {
+                give_up("no host memory for the chunks of a staged message");
+                return false;
+            }
+            buffers_.push_back(std::move(buffer));
+        }
+        return true;
+    }
+
+    // Returns true once copies may start.
+    bool prepared(const char* what) {
+        if (!prepared_ && !failed())
+            check_copy(packer_.prepare(prepared_), what);
+        return prepared_ && !failed();
+    }
+
+    void start_copy(pack::Direction direction, std::size_t chunk, const char* what) {
+        copying_ = true;
+        check_copy(packer_.start(direction, offset_of(chunk), length_of(chunk), buffer_of(chunk)), what);
+    }
+
+    // Returns true when the copy that was under way is over.
+    bool copy_over(const char* what) {
+        if (!copying_)
+            return false;
+        bool done = false;
+        check_copy(packer_.query(done), what);
+        copying_ = !done;
+        return done;
+    }
+    bool copying() const { return copying_; }
+
+    // MPI may keep the buffers for a while; it does not touch the program's memory.
+    void abandon() {
+        messages_.leave(buffers_);
+        finish();
+    }
+
+    std::vector<device::Pinned> buffers_;  // before the packer, whose copies use them
+
+  private:
+    const device::Context context_;
+    pack::Packer packer_;
+    bool prepared_ = false;
+    bool copying_ = false;
+};
+
+// Each chunk is copied, then sent. While one is transferred the next ones are copied.
+class Sender final : public Staged {
+  public:
+    using Staged::Staged;
+
+  private:
+    bool advance() override {
+        bool moved = false;
+        if (copy_over(kToHostFailed)) {
+            moved = true;
+            if (!failed() && check(messages_.send(buffer_of(sent_), length_of(sent_)), "sending"))
+                ++sent_;
+        }
+        moved = settle() || moved;
+        if (failed())
+            return stop() || moved;
+        if (sent_ == chunks_ && messages_.empty()) {
+            finish();
+            return true;
+        }
+        const bool ready = prepared(kToHostFailed) && !copying() && sent_ < chunks_ && !messages_.full();
+        if (ready && take_buffers()) {
+            start_copy(pack::Direction::kToHost, sent_, kToHostFailed);
+            moved = true;
+        }
+        return moved;
+    }
+
+    bool settle() {
+        bool done = false;
+        if (!messages_.empty())
+            check(messages_.settle_oldest(done), "sending");
+        return done;
+    }
+
+    // The receiver takes what has been sent, unless the whole transfer is given up.
+    bool stop() {
+        if (copying() || (!messages_.empty() && !given_up()))
+            return false;
+        abandon();
+        return true;
+    }
+
+    std::size_t sent_ = 0;  // chunks
+};
+
+// Receives are posted ahead; each chunk is copied when it has arrived. A failed copy does not keep the sender from
+// sending: the rest is received and dropped, so that no message stays behind and the sender is free.
+class Receiver final : public Staged {
+  public:
+    using Staged::Staged;
+
+  private:
+    bool advance() override {
+        if (given_up())
+            return stop();
+        bool moved = post();
+        moved = arrive() || moved;
+        if (copy_over(kToDeviceFailed)) {
+            ++copied_;
+            moved = true;
+        }
+        const bool ready = prepared(kToDeviceFailed);
+        if (!copying() && copied_ < arrived_) {
+            if (failed()) {
+                copied_ = arrived_;
+                moved = true;
+            } else if (ready) {
+                start_copy(pack::Direction::kToDevice, copied_, kToDeviceFailed);
+                moved = true;
+            }
+        }
+        if (copied_ == chunks_)
+            finish();
+        return moved;
+    }
+
+    bool post() {
+        bool moved = false;
+        while (!given_up() && posted_ < chunks_ && posted_ - copied_ < Messages::kMost && take_buffers()) {
+            if (!check(messages_.receive(buffer_of(posted_), length_of(posted_)), "receiving"))
+                break;
+            ++posted_;
+            moved = true;
+        }
+        return moved;
+    }
+
+    bool arrive() {
+        bool done = false;
+        if (messages_.empty() || given_up())
+            return false;
+        if (check(messages_.settle_oldest(done), "receiving") && done)
+            ++arrived_;
+        return done;
+    }
+
+    bool stop() {
+        copy_over(kToDeviceFailed);
+        if (copying())
+            return false;
+        messages_.cancel();
+        abandon();
+        return true;
+    }
+
+    std::size_t posted_ = 0, arrived_ = 0, copied_ = 0;  // chunks
+};
+
+}  // namespace
+
+std::unique_ptr<Transfer> send_chunks(const pack::Payload& payload, std::size_t bytes, const Route& route) {
+    collect_left();
+    if (payload.contiguous && !payload.device)
+        return std::make_unique<InPlace>(true, payload.data, bytes, route);
+    return std::make_unique<Sender>(payload, bytes, route);
+}
+
+std::unique_ptr<Transfer> receive_chunks(const pack::Payload& payload, std::size_t bytes, const Route& route) {
+    collect_left();
+    if (payload.contiguous && !payload.device)
+        return std::make_unique<InPlace>(false, payload.data, bytes, route);
+    return std::make_unique<Receiver>(payload, bytes, route);
+}
+
+}  // namespace swy::staging
