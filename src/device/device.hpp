@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "device/host_ranges.hpp"
 #include "device/kernels.hpp"
 #include "report/trace.hpp"
+#include "settings/settings.hpp"
 
 struct CUctx_st;
 struct CUstream_st;
@@ -128,9 +130,6 @@ class ContextScope {
     bool pushed_ = false;
 };
 
-// Which of the program's work queued before the call must be complete before ours runs: SWITCHYARD_SYNC.
-enum class Sync : std::uint8_t { kNone, kLegacy, kDevice };
-
 class ContextPool;  // context_pool.hpp
 
 // A non-blocking CUDA stream and an event of one context, from a pool. All work of this library is asynchronous on such
@@ -162,11 +161,12 @@ class Stream {
     // kLegacy: on the context's legacy default stream and on all streams that synchronise with it (all but those made
     // with CU_STREAM_NON_BLOCKING). Nothing is waited for while one of them is being captured: captured work has not
     // run.
-    // kDevice: on any stream of the context. Blocks in cuCtxSynchronize, so no work of ours on that device may wait for
-    // this process.
-    // Once memory has been seen that any device may move, the primary contexts of all other devices count too: the
-    // program may work on it there.
-    Result wait_for_program(Sync sync);
+    // kDevice: on any stream of the context. Waits until the device is idle and calls `progress` meanwhile: work of
+    // ours on it may wait for peers, and they for messages of this process. It must not wait for calls still to be made
+    // here. Once memory has been seen that any device may move, the primary contexts of all other devices count too:
+    // the program may work on it there. progress::wait_for_program() calls this with SWITCHYARD_SYNC and MPI's
+    // progress.
+    Result wait_for_program(settings::Sync sync, void (*progress)() = std::this_thread::yield);
     Result copy(void* to, const void* from, std::size_t bytes);  // any kinds of memory; unified addressing
     Result copy_2d(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
                    std::size_t rows);
@@ -186,8 +186,8 @@ class Stream {
 
   private:
     void give_back() noexcept;
-    Result wait_for_context(Context context, CUevent_st* event, Sync sync);
-    Result wait_for_others(Sync sync);
+    Result wait_for_context(Context context, CUevent_st* event, settings::Sync sync, void (*progress)());
+    Result wait_for_others(settings::Sync sync, void (*progress)());
 
     std::shared_ptr<ContextPool> pool_;
     Context context_ = nullptr;

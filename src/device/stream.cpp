@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "device/context_pool.hpp"
@@ -7,6 +9,7 @@ namespace swy::device {
 namespace {
 
 using report::trace::Started;
+using settings::Sync;
 
 CUdeviceptr pointer(const void* address) {
     return reinterpret_cast<CUdeviceptr>(address);
@@ -33,6 +36,25 @@ Result wait_for_legacy_stream(const Driver& driver, StreamHandle stream, CUevent
     if (const CUresult result = driver.event_record(event, CU_STREAM_LEGACY); result != CUDA_SUCCESS)
         return result;
     return driver.stream_wait_event(stream, event, 0);
+}
+
+// Waits until the context's device is idle. cuCtxSynchronize blocks, so a thread of its own makes the call.
+Result wait_for_device(Context context, void (*progress)()) {
+    Result result = CUDA_SUCCESS;
+    std::atomic<bool> idle{false};
+    std::thread waiter;
+    try {
+        waiter = std::thread([&] {
+            result = with(context, [](const Driver& driver) -> Result { return driver.context_synchronize(); });
+            idle.store(true, std::memory_order_release);
+        });
+    } catch (const std::system_error&) {  // the process may start no more threads
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    while (!idle.load(std::memory_order_acquire))
+        progress();
+    waiter.join();
+    return result;
 }
 
 // For one side of a two-dimensional copy: pageable memory is named as host memory, since as "unified" it need not be
@@ -123,20 +145,22 @@ bool Stream::alive() const {
     return d != nullptr && pool_ != nullptr && pool_->alive(*d);
 }
 
-Result Stream::wait_for_program(Sync sync) {
+Result Stream::wait_for_program(Sync sync, void (*progress)()) {
     if (sync == Sync::kNone)
         return CUDA_SUCCESS;
-    const Result result = wait_for_context(context_, event_, sync);
-    return result == CUDA_SUCCESS && any_device_moves.load(std::memory_order_relaxed) ? wait_for_others(sync) : result;
+    const Result result = wait_for_context(context_, event_, sync, progress);
+    return result == CUDA_SUCCESS && any_device_moves.load(std::memory_order_relaxed) ? wait_for_others(sync, progress)
+                                                                                      : result;
 }
 
-Result Stream::wait_for_context(Context context, CUevent_st* event, Sync sync) {
-    return with(context, [&](const Driver& driver) -> Result {
-        return sync == Sync::kLegacy ? wait_for_legacy_stream(driver, stream_, event) : driver.context_synchronize();
-    });
+Result Stream::wait_for_context(Context context, CUevent_st* event, Sync sync, void (*progress)()) {
+    if (sync == Sync::kDevice)
+        return wait_for_device(context, progress);
+    return with(context,
+                [&](const Driver& driver) -> Result { return wait_for_legacy_stream(driver, stream_, event); });
 }
 
-Result Stream::wait_for_others(Sync sync) {
+Result Stream::wait_for_others(Sync sync, void (*progress)()) {
     for (int ordinal = 0; ordinal < device_count(); ++ordinal) {
         const Driver* d = driver();
         const Context context = d != nullptr ? primary_context(*d, ordinal) : nullptr;
@@ -145,7 +169,7 @@ Result Stream::wait_for_others(Sync sync) {
         Stream other;  // for its event
         Result result = acquire(context, other);
         if (result == CUDA_SUCCESS)
-            result = wait_for_context(context, other.event_, sync);
+            result = wait_for_context(context, other.event_, sync, progress);
         if (result != CUDA_SUCCESS)
             return result;
     }

@@ -14,6 +14,7 @@
 #include "nccl/library.hpp"
 #include "nccl/mapping.hpp"
 #include "nccl/packing.hpp"
+#include "progress/wait.hpp"
 #include "report/trace.hpp"
 #include "settings/settings.hpp"
 
@@ -340,8 +341,7 @@ std::string run(const Work& work, Communicator& communicator) {
     const progress::Deadline deadline(settings::values().timeout);
     const device::ContextScope scope(communicator.context());
     device::Stream& device_stream = communicator.device_stream();
-    std::string failure = failed("waiting for the program's streams",
-                                 device_stream.wait_for_program(static_cast<device::Sync>(settings::values().sync)));
+    std::string failure = failed("waiting for the program's streams", progress::wait_for_program(device_stream));
     for (std::size_t launch = 0; launch < launches_of(work) && failure.empty(); ++launch) {
         failure = before_launch(work, launch, communicator.size(), device_stream);
         if (failure.empty())

@@ -10,6 +10,7 @@
 
 #include "nccl/launch.hpp"
 #include "nccl/library.hpp"
+#include "progress/wait.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::nccl {
@@ -220,10 +221,9 @@ MembersOperation::~MembersOperation() {
 }
 
 bool MembersOperation::ready() {
-    const auto sync = static_cast<device::Sync>(settings::values().sync);
     for (std::size_t i = 0; i < device_streams_.size(); ++i)
         if (device::Stream::acquire(local_->members()[i]->context(), device_streams_[i]) != 0 ||
-            device_streams_[i].wait_for_program(sync) != 0)
+            progress::wait_for_program(device_streams_[i]) != 0)
             return false;
     return true;
 }

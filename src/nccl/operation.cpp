@@ -4,7 +4,7 @@
 
 #include "nccl/launch.hpp"
 #include "nccl/library.hpp"
-#include "settings/settings.hpp"
+#include "progress/wait.hpp"
 
 namespace swy::nccl {
 
@@ -22,7 +22,7 @@ Operation::~Operation() {
 bool Operation::ready() {
     device::Result result = device::Stream::acquire(communicator_->context(), device_stream_);
     if (result == 0)
-        result = device_stream_.wait_for_program(static_cast<device::Sync>(settings::values().sync));
+        result = progress::wait_for_program(device_stream_);
     if (result != 0)
         failure_ = "no CUDA stream for NCCL: " + device::describe(result);
     return result == 0;

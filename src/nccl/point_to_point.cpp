@@ -7,8 +7,8 @@
 
 #include "nccl/launch.hpp"
 #include "nccl/library.hpp"
+#include "progress/wait.hpp"
 #include "report/trace.hpp"
-#include "settings/settings.hpp"
 
 namespace swy::nccl {
 namespace {
@@ -48,10 +48,9 @@ std::string PointToPoint::prepare(bool own_stream) {
             return fmt::format("no CUDA stream for NCCL: {}", device::describe(got));
     if (kind_ == Kind::kGreeting)
         return {};  // a greeting uses none of the program's memory
-    const auto sync = static_cast<device::Sync>(settings::values().sync);
     for (std::size_t i = 0; i < pieces_.size(); ++i)
         if (first_of_member(i))
-            if (const device::Result waited = device_stream(pieces_[i].member).wait_for_program(sync); waited != 0)
+            if (const device::Result waited = progress::wait_for_program(device_stream(pieces_[i].member)); waited != 0)
                 return fmt::format("waiting for the program's streams: {}", device::describe(waited));
     return {};
 }

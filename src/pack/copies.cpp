@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pack/kernel_pack.hpp"
+#include "progress/wait.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::pack {
@@ -76,7 +77,7 @@ Copies::Stream* Copies::stream_of(const MemoryRange& range, device::Result& resu
     Stream stream;
     result = device::Stream::acquire(range.context, stream.stream);
     if (result == 0 && after_ == After::kProgram)
-        result = stream.stream.wait_for_program(static_cast<device::Sync>(settings::values().sync));
+        result = progress::wait_for_program(stream.stream);
     if (result != 0)
         return nullptr;
     streams_.push_back(std::move(stream));

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "pack/kernel_pack.hpp"
-#include "settings/settings.hpp"
+#include "progress/wait.hpp"
 
 namespace swy::pack {
 namespace {
@@ -72,7 +72,7 @@ device::Result Packer::stream_of(const MemoryRange& range, Stream*& stream) {
     Stream made;
     device::Result result = device::Stream::acquire(range.context, made.stream);
     if (result == 0)
-        result = made.stream.wait_for_program(static_cast<device::Sync>(settings::values().sync));
+        result = progress::wait_for_program(made.stream);
     if (result != 0)
         return result;
     streams_.push_back(std::move(made));

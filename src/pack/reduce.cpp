@@ -44,7 +44,7 @@ std::string run(Reducing& reducing) {
                                                     static_cast<int>(reducing.what.type));
     const progress::Deadline deadline(settings::values().timeout);
     device::Stream& stream = reducing.stream;
-    device::Result result = stream.wait_for_program(static_cast<device::Sync>(settings::values().sync));
+    device::Result result = progress::wait_for_program(stream);
     if (result == 0)
         result = stream.launch(kernel, reducing.work.count, &reducing.work);
     if (result == 0)

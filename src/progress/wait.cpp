@@ -4,6 +4,7 @@
 
 #include "progress/engine.hpp"
 #include "real.hpp"
+#include "settings/settings.hpp"
 
 namespace swy::progress {
 
@@ -30,6 +31,10 @@ void progress() {
     // A probe on MPI_COMM_SELF takes no message from anybody and runs the progress engine (which yields when the job
     // asks for that).
     real::Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+}
+
+device::Result wait_for_program(device::Stream& stream) {
+    return stream.wait_for_program(settings::values().sync, progress);
 }
 
 bool wait(MPI_Request& request, const Deadline& deadline) {

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 
+#include "device/device.hpp"
+
 namespace swy::progress {
 
 // A point in time at which waiting is given up: SWITCHYARD_TIMEOUT from construction. It never passes when that is 0.
@@ -28,6 +30,9 @@ void progress();
 // Whether there is an MPI_COMM_SELF, that is, whether the process is between MPI_Init and MPI_Finalize.
 // init/lifecycle.cpp sets it.
 extern std::atomic<bool> has_self;
+
+// Makes later work on `stream` run after the program's, as SWITCHYARD_SYNC says, with MPI's progress where that waits.
+device::Result wait_for_program(device::Stream& stream);
 
 // Waits for `request`, a real MPI request. Returns false when the deadline passed first: the request then is still
 // pending.

@@ -22,7 +22,6 @@
 
 #include "../random_seed.hpp"
 #include "gpu.hpp"
-#include "pml.hpp"
 
 namespace {
 
@@ -230,8 +229,6 @@ void round(const std::vector<Group>& groups, std::mt19937& common, std::mt19937&
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (mpi_test::may_hang_in_device_sync())
-        return 77;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);

@@ -12,12 +12,4 @@ inline bool over(std::string_view layer) {
     return pml != nullptr && layer == pml;
 }
 
-// A fault of Switchyard's, not mended yet (NEWS.md): SWITCHYARD_SYNC=device waits for the device without MPI's
-// progress. Over UCX a launch token may not have left the process by then, and the device waits for the rank that wants
-// it.
-inline bool may_hang_in_device_sync() {
-    const char* sync = std::getenv("SWITCHYARD_SYNC");
-    return sync != nullptr && std::string_view(sync) == "device" && over("ucx");
-}
-
 }  // namespace mpi_test

@@ -28,7 +28,6 @@
 
 #include "../../random_seed.hpp"
 #include "../gpu.hpp"
-#include "../pml.hpp"
 
 #if OMPI_MAJOR_VERSION >= 5
 #define INIT(name) MPI_##name##_init
@@ -382,8 +381,6 @@ void round(std::vector<Pool>& pools, Random& common, Random& own) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (mpi_test::may_hang_in_device_sync())
-        return 77;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);

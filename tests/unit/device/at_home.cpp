@@ -17,6 +17,7 @@
 namespace {
 
 using namespace swy::device;
+using swy::settings::Sync;
 
 constexpr std::size_t kBytes = 100'000;
 

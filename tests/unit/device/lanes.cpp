@@ -15,6 +15,7 @@
 namespace {
 
 using namespace swy::device;
+using swy::settings::Sync;
 using Clock = std::chrono::steady_clock;
 
 void* as_pointer(CUdeviceptr address) {

@@ -11,6 +11,7 @@
 namespace {
 
 using namespace swy::device;
+using swy::settings::Sync;
 
 constexpr std::uintptr_t kSomewhere = 0x7f0000000000;
 
