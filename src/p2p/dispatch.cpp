@@ -367,13 +367,16 @@ int dispatch(const Call& call, Real real) {
 
 int received_on_host(const Call& call, int code, MPI_Status& status) {
     const Operand& operand = call.operands.back();
-    if (static_cast<std::size_t>(operand.count) * datatype::size_of(operand.type) < call::kEnvelopeBytes) {
+    const auto count = static_cast<std::size_t>(operand.count);
+    const auto layout = fastpath::layout_with_gaps(operand.type);
+    const std::size_t room = count * datatype::size_of(operand.type);
+    if (room < call::kEnvelopeBytes) {
+        clear_truncated_envelope(layout.get(), operand.address, count, room);
         const progress::Hold hold;
         release_sender(call.owner.comm, status.MPI_SOURCE, status.MPI_TAG);
         return code;  // MPI has raised its error
     }
-    const auto layout = fastpath::layout_with_gaps(operand.type);
-    const auto envelope = take_envelope(layout.get(), operand.address, static_cast<std::size_t>(operand.count));
+    const auto envelope = take_envelope(layout.get(), operand.address, count);
     if (!envelope)
         return code;
     auto receive = std::make_shared<Receive>(call.id, call.owner.comm, pack::payload_of(call, operand));
@@ -388,6 +391,7 @@ int received_on_host(const Call& call, int code, MPI_Status& status) {
 
 std::size_t envelope_left(const request::HostReceive& receive, const MPI_Status& status) {
     if (receive.bytes < call::kEnvelopeBytes) {
+        clear_truncated_envelope(receive.layout.get(), receive.address, receive.count, receive.bytes);
         release_sender(receive.comm, status.MPI_SOURCE, status.MPI_TAG);
         return 0;  // MPI itself reports that the message was too long
     }

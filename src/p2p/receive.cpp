@@ -33,6 +33,15 @@ std::string describe(const Receive& receive, int source, int tag, std::size_t by
     return fmt::format("{} of {} bytes from rank {}, tag {}", name(receive.call()), bytes, source, tag);
 }
 
+constexpr std::size_t kBeforeFields = call::kNamingBytes + sizeof(call::Secret);
+
+void clear_beginning(const datatype::Layout* layout, void* address, std::size_t count) {
+    if (layout == nullptr)
+        std::memset(address, 0, kBeforeFields);
+    else
+        datatype::clear_first_bytes(*layout, address, count, kBeforeFields);
+}
+
 }  // namespace
 
 std::optional<call::Envelope> envelope_in(const datatype::Layout* layout, const void* address, std::size_t count) {
@@ -45,13 +54,22 @@ std::optional<call::Envelope> envelope_in(const datatype::Layout* layout, const 
 }
 
 std::optional<call::Envelope> take_envelope(const datatype::Layout* layout, void* address, std::size_t count) {
-    constexpr std::size_t kBeforeFields = call::kNamingBytes + sizeof(call::Secret);
     const std::optional<call::Envelope> envelope = envelope_in(layout, address, count);
-    if (envelope && layout == nullptr)
-        std::memset(address, 0, kBeforeFields);
-    else if (envelope)
-        datatype::clear_first_bytes(*layout, address, count, kBeforeFields);
+    if (envelope)
+        clear_beginning(layout, address, count);
     return envelope;
+}
+
+void clear_truncated_envelope(const datatype::Layout* layout, void* address, std::size_t count, std::size_t bytes) {
+    std::array<std::byte, kBeforeFields> beginning;
+    if (bytes < beginning.size())
+        return;
+    if (layout == nullptr)
+        std::memcpy(beginning.data(), address, beginning.size());
+    else
+        datatype::first_bytes(*layout, address, count, beginning);
+    if (std::memcmp(beginning.data() + call::kNamingBytes, &secret(), sizeof(call::Secret)) == 0)
+        clear_beginning(layout, address, count);
 }
 
 void release_sender(MPI_Comm comm, int source, int tag) {

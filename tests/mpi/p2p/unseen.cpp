@@ -104,6 +104,33 @@ void receive_all(Way way, int room) {
     }
 }
 
+// A receive with room for one byte less than an envelope leaves its other 100 bytes in memory. With each possible last
+// byte behind them, a message of no bytes into the same memory must not be taken for the envelope.
+void cut_off(int rank, bool blocking) {
+    constexpr int kRoom = 100, kLastBytes = 256;
+    if (rank == 0) {
+        const gpu::Memory large(Kind::kDevice, content(0, kLarge));
+        MPI_Send(large.at(0), kLarge, MPI_BYTE, 1, kTag, MPI_COMM_WORLD);
+        for (int last = 0; last < kLastBytes; ++last)
+            MPI_Send(nullptr, 0, MPI_BYTE, 1, kTag, MPI_COMM_WORLD);
+        return;
+    }
+    int code = MPI_SUCCESS;
+    if (blocking) {
+        code = receive(kRecv, kRoom);
+    } else {
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Irecv(memory, kRoom, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, &request);
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    expect(mpi_class(code) == MPI_ERR_TRUNCATE, kRecv, kRoom, "the error class of the large one");
+    for (int last = 0; last < kLastBytes; ++last) {
+        memory[kRoom] = static_cast<std::byte>(last);
+        expect(receive(kRecv, kLarge) == MPI_SUCCESS, kRecv, kRoom,
+               "a message of no bytes, with " + std::to_string(last) + " behind the envelope's first bytes");
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -119,6 +146,8 @@ int main(int argc, char** argv) {
             else
                 receive_all(static_cast<Way>(way), room);
         }
+    for (const bool blocking : {true, false})
+        cut_off(rank, blocking);
     MPI_Finalize();
     return failures == 0 ? 0 : 1;
 }
