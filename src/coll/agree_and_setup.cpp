@@ -54,7 +54,7 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
             return failed(call, comm, decision.problem);
         case Decision::State::kMismatch:
             return failed(call, comm, mismatch_in_words(call, comm, decision, into.print));
-        case Decision::State::kSettled:
+        case Decision::State::kAgreed:
             break;
     }
     if (const int rc = share_page(comm, into.print); rc != MPI_SUCCESS)

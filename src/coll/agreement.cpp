@@ -82,7 +82,7 @@ int cast(comm::State& comm, const VoteRecord& mine, VoteRecord& all, MPI_Request
     return real::Iallreduce(mine.data(), all.data(), kFields, MPI_INT64_T, MPI_MAX, comm.handle, &request);
 }
 
-Decision unsettled(Decision::State state, int mpi_code = MPI_SUCCESS) {
+Decision without_route(Decision::State state, int mpi_code = MPI_SUCCESS) {
     Decision decision;
     decision.state = state;
     decision.mpi_code = mpi_code;
@@ -90,7 +90,7 @@ Decision unsettled(Decision::State state, int mpi_code = MPI_SUCCESS) {
 }
 
 Decision too_late(const std::vector<bool>& arrived) {
-    Decision decision = unsettled(Decision::State::kTimeout);
+    Decision decision = without_route(Decision::State::kTimeout);
     decision.problem = not_all(kEntered, arrived);
     return decision;
 }
@@ -98,12 +98,12 @@ Decision too_late(const std::vector<bool>& arrived) {
 Decision agree_by_mpi(comm::State& comm, std::uint64_t sequence, const progress::Deadline& deadline) {
     MPI_Request request = MPI_REQUEST_NULL;
     if (const int rc = cast(comm, comm.ballot_mine, comm.ballot_all, request); rc != MPI_SUCCESS)
-        return unsettled(Decision::State::kMpiError, rc);
+        return without_route(Decision::State::kMpiError, rc);
     Arrivals arrivals(comm, comm.order != nullptr ? name_of(*comm.order, {sequence}) : 0, settings::values().timeout);
     for (;;) {
         int done = 0;
         if (const int rc = real::Test(&request, &done, MPI_STATUS_IGNORE); rc != MPI_SUCCESS)
-            return unsettled(Decision::State::kMpiError, rc);
+            return without_route(Decision::State::kMpiError, rc);
         if (done)
             return read(comm.ballot_all);
         if (deadline.passed()) {
@@ -152,10 +152,10 @@ Fingerprint begun_by(const comm::SharedPage& page, int rank) {
     return print;
 }
 
-Decision unsettled(comm::SharedPage::Outcome outcome, const std::vector<bool>& arrived) {
+Decision without_route(comm::SharedPage::Outcome outcome, const std::vector<bool>& arrived) {
     if (outcome == comm::SharedPage::Outcome::kTooLate)
         return too_late(arrived);
-    Decision decision = unsettled(Decision::State::kMismatch);
+    Decision decision = without_route(Decision::State::kMismatch);
     decision.problem = "the ranks' calls do not match, as another rank has found";
     return decision;
 }
@@ -172,7 +172,7 @@ std::vector<bool> arrived(const comm::State& comm, std::uint64_t sequence) {
 Decision mismatch(comm::State& comm, const Fingerprint& mine, std::vector<std::pair<int, Fingerprint>> prints) {
     comm.page->close();
     prints.emplace_back(comm.rank, mine);
-    Decision decision = unsettled(Decision::State::kMismatch);
+    Decision decision = without_route(Decision::State::kMismatch);
     decision.problem = compare(std::move(prints));
     return decision;
 }
@@ -181,7 +181,7 @@ Decision agree_by_page(comm::State& comm, const Fingerprint& print, const progre
     comm::SharedPage& page = *comm.page;
     const comm::SharedPage::Record mine = words_of(comm.ballot_mine, print);
     if (const auto told = page.publish(mine, deadline); told != comm::SharedPage::Outcome::kDone)
-        return unsettled(told, {});
+        return without_route(told, {});
     VoteRecord& all = comm.ballot_all;
     all = comm.ballot_mine;
     std::vector<std::pair<int, Fingerprint>> others;
@@ -200,7 +200,7 @@ Decision agree_by_page(comm::State& comm, const Fingerprint& print, const progre
                 some_nonblocking = true;
                 break;
             default:
-                return unsettled(outcome, arrived(comm, print.sequence));
+                return without_route(outcome, arrived(comm, print.sequence));
         }
     }
     if (!some_nonblocking && !differ)
@@ -292,7 +292,7 @@ Decision tell_host(comm::State& comm, comm::SharedPage::Record mine) {
     comm::SharedPage& page = *comm.page;
     if (const auto told = page.publish(mine, progress::Deadline(settings::values().timeout));
         told != comm::SharedPage::Outcome::kDone)
-        return unsettled(told, {});
+        return without_route(told, {});
     std::vector<std::pair<int, Fingerprint>> others;
     for (int rank = 0; rank < comm.size; ++rank) {
         if (rank == comm.rank)

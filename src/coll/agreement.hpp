@@ -32,7 +32,7 @@ void describe(const Call& call, Vote& vote);
 
 // What all ranks know after the agreement; the same on every rank.
 struct Decision {
-    enum class State : std::uint8_t { kSettled, kMismatch, kTimeout, kMpiError } state = State::kSettled;
+    enum class State : std::uint8_t { kAgreed, kMismatch, kTimeout, kMpiError } state = State::kAgreed;
     int mpi_code = MPI_SUCCESS;  // with kMpiError
     bool any_device = false, any_host = false, large = false, in_flight = false;
     comm::Setup setup = comm::Setup::kNone;

@@ -28,7 +28,7 @@ void Arrivals::look() {
     if (what_ == 0 || !next_.passed())
         return;
     next_ = progress::Deadline(seconds_ / kLooks);
-    comm::hear_failures();
+    comm::receive_failures();
     if (told_ || (!half_.passed() && comm::ranks_waiting(what_).empty()))
         return;
     told_ = true;
@@ -50,7 +50,7 @@ std::vector<bool> Arrivals::known() const {
 }
 
 std::string not_launched(int missing) {
-    const std::string who = missing == MPI_PROC_NULL ? "" : fmt::format(", with no word from rank {}", missing);
+    const std::string who = missing == MPI_PROC_NULL ? "" : fmt::format(": rank {} has not launched it yet", missing);
     return fmt::format(
         "SWITCHYARD_TIMEOUT ({:g} s) has passed before all ranks launched it{}: see that each calls MPI "
         "meanwhile, or allow more time",

@@ -36,7 +36,7 @@ class Collective : public progress::Operation {
     void fail_here(int mpi_class, const std::string& why);
 
     const int rank_, size_;
-    report::OpRecord ledger_;
+    report::OpRecord record_;
 
   private:
     std::string why_;

@@ -63,9 +63,9 @@ void CollectiveOperation::ask(comm::State& comm, std::shared_ptr<VoteExchange> r
 bool CollectiveOperation::advance() {
     if (agreement_.has_value())
         return first() && answered();
-    if (in_turn_.has_value())
-        return fly();
-    return deferred_ != nullptr ? follow() : advance_alone();
+    if (ordered_launch_.has_value())
+        return step_launch();
+    return deferred_ != nullptr ? step_staged() : advance_alone();
 }
 
 bool CollectiveOperation::answered() {
@@ -73,20 +73,20 @@ bool CollectiveOperation::answered() {
     if (!failure.has_value())
         return false;
     --order_->agreements;
-    ledger_.end_part("agreement");
+    record_.end_part("agreement");
     if (failure->empty()) {
         agreement_.reset();
-        heard(read(records_->all));
+        decided(read(records_->all));
     } else {
         fail_here(MPI_ERR_OTHER, *failure);
     }
     return true;
 }
 
-void CollectiveOperation::settle(const Route& route) {
-    ledger_.route(route.carrier, route.reason);
+void CollectiveOperation::take_route(const Route& route) {
+    record_.route(route.carrier, route.reason);
     if (route.carrier == Carrier::kNccl)
-        return wait_for_turn(std::move(operation_), launch_);
+        return launch_in_order(std::move(operation_), launch_);
     operation_.reset();
     announced_.reset();
     deferred_ = stage(route.reason);
@@ -96,26 +96,26 @@ comm::Contribution CollectiveOperation::contribution(MPI_Comm comm) const {
     return {comm, comm::start_of(name_of(*order_, launch_), 0)};
 }
 
-void CollectiveOperation::wait_for_turn(std::unique_ptr<nccl::Operation> operation,
-                                        const comm::LaunchOrder::Launch& launch) {
-    ledger_.route(Carrier::kNccl, Reason::kNone);
-    in_turn_.emplace(std::move(operation), order_, launch);
+void CollectiveOperation::launch_in_order(std::unique_ptr<nccl::Operation> operation,
+                                          const comm::LaunchOrder::Launch& launch) {
+    record_.route(Carrier::kNccl, Reason::kNone);
+    ordered_launch_.emplace(std::move(operation), order_, launch);
 }
 
-bool CollectiveOperation::fly() {
-    const bool moved = in_turn_->step(first() && (!announced_ || announced_->may_launch()));
-    if (in_turn_->settled())
+bool CollectiveOperation::step_launch() {
+    const bool moved = ordered_launch_->step(first() && (!announced_ || announced_->may_launch()));
+    if (ordered_launch_->launch_finished())
         order_->leave(this);
-    if (!in_turn_->done())
+    if (!ordered_launch_->done())
         return moved;
-    if (const std::string failure = in_turn_->failure(); !failure.empty())
+    if (const std::string failure = ordered_launch_->failure(); !failure.empty())
         fail_here(MPI_ERR_OTHER, failure);
     else
         end({});
     return true;
 }
 
-bool CollectiveOperation::follow() {
+bool CollectiveOperation::step_staged() {
     const bool moved = deferred_->step();
     if (deferred_->called())
         order_->leave(this);
@@ -133,10 +133,10 @@ void CollectiveOperation::failing(const std::string&) {
 
 void CollectiveOperation::end(progress::Outcome outcome) {
     if (outcome.mpi_class == MPI_SUCCESS && !reported_)
-        ledger_.close(call(), bytes_);
+        record_.close(call(), bytes_);
     order_->leave(this);
     agreement_.reset();
-    in_turn_.reset();
+    ordered_launch_.reset();
     announced_.reset();
     operation_.reset();
     deferred_.reset();

@@ -40,13 +40,13 @@ class CollectiveOperation : public Collective {
     Vote prepare(comm::State& comm, Presence presence);
     std::uint64_t prepared_for() const;  // id of the NCCL communicator; 0: none
 
-    // Called once the exchange of the vote records has been started. heard() is called once with its decision, and
-    // calls settle() with the route unless it finds a mismatch.
+    // Called once the exchange of the vote records has been started. decided() is called once with its decision, and
+    // calls take_route() with the route unless it finds a mismatch.
     void ask(comm::State& comm, std::shared_ptr<VoteExchange> records, const comm::LaunchOrder::Launch& launch);
-    virtual void heard(const Decision& decision) = 0;
-    void settle(const Route& route);
+    virtual void decided(const Decision& decision) = 0;
+    void take_route(const Route& route);
     virtual std::shared_ptr<staging::Deferred> stage(Reason reason) = 0;
-    void wait_for_turn(std::unique_ptr<nccl::Operation> operation, const comm::LaunchOrder::Launch& launch);
+    void launch_in_order(std::unique_ptr<nccl::Operation> operation, const comm::LaunchOrder::Launch& launch);
 
     // Steps an operation that is neither agreeing nor launched nor staged.
     virtual bool advance_alone() { return false; }
@@ -69,8 +69,8 @@ class CollectiveOperation : public Collective {
 
   private:
     bool answered();
-    bool fly();
-    bool follow();
+    bool step_launch();
+    bool step_staged();
 
     const Place place_;
     const std::size_t bytes_;
@@ -81,7 +81,7 @@ class CollectiveOperation : public Collective {
     std::shared_ptr<VoteExchange> records_;
     comm::LaunchOrder::Launch launch_;
     std::optional<PendingAgreement> agreement_;
-    std::optional<OrderedLaunch> in_turn_;
+    std::optional<OrderedLaunch> ordered_launch_;
     std::shared_ptr<staging::Deferred> deferred_;
 };
 

@@ -143,7 +143,7 @@ int make_at_once(comm::State& state) {
 
 int make_eagerly(MPI_Comm comm) {
     comm::State* state = call::job_agrees && settings::values().nccl ? comm::of(comm) : nullptr;
-    const bool none = state == nullptr || state->inter || state->foreign || state->size == 1;
+    const bool none = state == nullptr || state->inter || state->spans_jobs || state->size == 1;
     return none ? MPI_SUCCESS : make_at_once(*state);
 }
 

@@ -39,10 +39,10 @@ class Nonblocking final : public CollectiveOperation {
     }
 
     // For a collective that has agreed on NCCL already, and whose caller reports it.
-    void take_turn(std::unique_ptr<nccl::Operation> operation, const Fingerprint& print) {
+    void launch_agreed(std::unique_ptr<nccl::Operation> operation, const Fingerprint& print) {
         reported_ = true;
         order_->enter(this);
-        wait_for_turn(std::move(operation), {print.sequence});
+        launch_in_order(std::move(operation), {print.sequence});
     }
 
     // For a collective whose ranks have agreed that their calls do not match.
@@ -53,11 +53,11 @@ class Nonblocking final : public CollectiveOperation {
     }
 
   private:
-    void heard(const Decision& decision) override {
+    void decided(const Decision& decision) override {
         if (decision.state == Decision::State::kMismatch)
             begin_comparison();
         else
-            settle(route_from(kept(), decision, Reason::kNone));
+            take_route(route_from(kept(), decision, Reason::kNone));
     }
 
     std::shared_ptr<staging::Deferred> stage(Reason reason) override {
@@ -117,7 +117,7 @@ std::string run_ordered(const Call& call, comm::State& comm, const Fingerprint& 
     auto operation = std::make_shared<Nonblocking>(call, comm, nullptr, 0);
     {
         const progress::Hold hold;
-        operation->take_turn(std::move(on_nccl), print);
+        operation->launch_agreed(std::move(on_nccl), print);
         progress::add(operation);
     }
     progress::wait_for(*operation);

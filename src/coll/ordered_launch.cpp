@@ -38,7 +38,7 @@ bool OrderedLaunch::step(bool may_launch) {
         return true;
     }
     const bool moved = operation_->step();
-    if (operation_->settled())
+    if (operation_->launch_finished())
         let_others();
     if (auto ended = nccl::ended(*operation_, deadline_)) {
         if (!operation_->done())
@@ -49,7 +49,7 @@ bool OrderedLaunch::step(bool may_launch) {
 }
 
 bool OrderedLaunch::launch() {
-    if (order_->launching != nullptr || !order_->arrived(launch_) || !turn_.begin(&operation_->communicator()))
+    if (order_->launching != nullptr || !order_->arrived(launch_) || !claim_.begin(&operation_->communicator()))
         return false;
     order_->launching = this;
     operation_->launch();
@@ -66,7 +66,7 @@ void OrderedLaunch::let_others() {
 void OrderedLaunch::end(std::string failure) {
     done_ = true;
     let_others();
-    turn_.end();
+    claim_.end();
     failure_ = std::move(failure);
 }
 

@@ -26,7 +26,7 @@ class OrderedLaunch {
     bool step(bool may_launch);
 
     // Tells whether other operations may be launched after it.
-    bool settled() const { return launched_ && operation_->settled(); }
+    bool launch_finished() const { return launched_ && operation_->launch_finished(); }
     bool done() const { return done_; }
     const std::string& failure() const { return failure_; }  // once done; "" is success, else it has been aborted
 
@@ -40,7 +40,7 @@ class OrderedLaunch {
     const std::shared_ptr<comm::LaunchOrder> order_;
     const comm::LaunchOrder::Launch launch_;
     const progress::Deadline deadline_;
-    comm::GpuClaim turn_;
+    comm::GpuClaim claim_;
     bool launched_ = false, done_ = false;
     std::string failure_;
 };

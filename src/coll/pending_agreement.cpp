@@ -46,9 +46,9 @@ std::string PendingAgreement::give_up() {
 std::string PendingAgreement::given_up_elsewhere() const {
     if (what_ == 0)
         return {};
-    comm::hear_failures();
+    comm::receive_failures();
     comm::Failure first;
-    if (!comm::failure_told(what_, &first))
+    if (!comm::failure_known(what_, &first))
         return {};
     comm::forget_failures(what_);
     return fmt::format("rank {} has given it up: {}", first.rank, first.why);

@@ -89,9 +89,9 @@ class Started final : public CollectiveOperation {
 
     // A mismatch means that the ranks would use different NCCL communicators: some were started before a set-up and
     // some after it.
-    void heard(const Decision& decision) override {
+    void decided(const Decision& decision) override {
         const bool same = decision.state != Decision::State::kMismatch;
-        settle(route_from(kept(), decision, same ? Reason::kNone : Reason::kNotReady));
+        take_route(route_from(kept(), decision, same ? Reason::kNone : Reason::kNotReady));
     }
 
     // The real call works on the program's communicator, so it counts among the order's agreements until its end.
@@ -150,8 +150,8 @@ int agree_on_persistent(const Call& call, comm::State& comm, Presence presence, 
     return agree_and_setup(call, comm, presence, under_way, into);
 }
 
-bool starts_agree(const Agreement& settled, const comm::State& comm) {
-    return (settled.route.carrier == Carrier::kNccl || settled.soon) && comm.order != nullptr;
+bool starts_agree(const Agreement& agreement, const comm::State& comm) {
+    return (agreement.route.carrier == Carrier::kNccl || agreement.soon) && comm.order != nullptr;
 }
 
 int make_persistent(const Call& call, Real real, comm::State& comm, const Fingerprint& print) {

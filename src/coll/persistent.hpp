@@ -15,7 +15,7 @@ namespace swy::coll {
 int agree_on_persistent(const Call& call, comm::State& comm, Presence presence, Agreement& into);
 
 // Must each start agree again, on NCCL or host memory? The answer is the same on all ranks.
-bool starts_agree(const Agreement& settled, const comm::State& comm);
+bool starts_agree(const Agreement& agreement, const comm::State& comm);
 
 // If so: leaves an inactive request whose starts agree. `print` is the call's. Returns MPI's code. Throws
 // std::bad_alloc.

@@ -24,7 +24,7 @@ device::Location without_data(const comm::State& comm) {
 Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
     if (comm.inter)
         return Reason::kIntercomm;
-    if (comm.foreign)
+    if (comm.spans_jobs)
         return Reason::kSpansJobs;
     if (comm.size == 1)
         return Reason::kOneRank;

@@ -93,8 +93,8 @@ std::string Contribution::failure_elsewhere() const {
     Failure first;
     if (what_ == 0)
         return {};
-    hear_failures();
-    if (!failure_told(what_, &first))
+    receive_failures();
+    if (!failure_known(what_, &first))
         return {};
     forget_failures(what_);
     return fmt::format("rank {}{} has failed before it could pass its data: {}", first.rank,

@@ -24,7 +24,7 @@ std::byte* element(void* address, int number, MPI_Datatype type) {
 }  // namespace
 
 bool Exchange::possible(const State& state) {
-    return control_communicator() != MPI_COMM_NULL && !state.foreign && !state.inter && progress::engine_runs();
+    return control_communicator() != MPI_COMM_NULL && !state.spans_jobs && !state.inter && progress::engine_runs();
 }
 
 int Exchange::draw_tag() {

@@ -22,77 +22,77 @@ int own_rank = -1;  // in `control`
 constexpr double kAnnouncementSeconds = 20;
 
 // A failure message: fixed in size, sent as bytes, small enough that MPI sends it at once.
-struct Word {
+struct FailureMessage {
     OperationId what = 0;
     std::int32_t rank = 0;
     std::int32_t waiting = 0;  // 1: the rank waits; 0: it has failed
     std::array<char, 496> why{};
 };
-static_assert(sizeof(Word) == 512, "sent as bytes: no padding");
+static_assert(sizeof(FailureMessage) == 512, "sent as bytes: no padding");
 
 // Failure messages received, by operation: two threads may wait for different ones, and each may receive the other's.
 // And those that this process has sent, which are few and stay: MPI may still be reading them.
-struct Heard {
-    struct Told {
+struct Received {
+    struct Reports {
         int ranks = 0;
         Failure first;
     };
     std::mutex mutex;  // not held while MPI is called, which may run the engine and so come here again
-    std::map<OperationId, Told> failures;
+    std::map<OperationId, Reports> failures;
     std::deque<std::pair<OperationId, int>> waiting;  // operation, and rank that waits
-    std::atomic<std::size_t> undertakings{0};         // the size of `failures`: 0 as a rule, and asked often
-    std::deque<Word> sent;
+    std::atomic<std::size_t> failed_operations{0};    // the size of `failures`: 0 as a rule, and asked often
+    std::deque<FailureMessage> sent;
     std::atomic_flag receiving = ATOMIC_FLAG_INIT;
 };
 
 // Receives of failure messages are always posted, so that MPI takes a message in whatever call it is, and the sender
 // knows when.
 struct Posted {
-    Word word;
+    FailureMessage message;
     MPI_Request request = MPI_REQUEST_NULL;
 };
 std::array<Posted, 4> posted;
 std::size_t next_posted = 0;
 
 int post(Posted& one) {
-    one.word.what = 0;
-    return real::Irecv(&one.word, sizeof one.word, MPI_BYTE, MPI_ANY_SOURCE, kFailureTag, control, &one.request);
+    one.message.what = 0;
+    return real::Irecv(&one.message, sizeof one.message, MPI_BYTE, MPI_ANY_SOURCE, kFailureTag, control, &one.request);
 }
 
 // No message begins with 0, so MPI need not be asked before one has arrived.
 bool has_come(Posted& one) {
-    const volatile OperationId& what = one.word.what;
+    const volatile OperationId& what = one.message.what;
     int flag = 0;
     return what != 0 && one.request != MPI_REQUEST_NULL &&
            real::Test(&one.request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag != 0;
 }
-Heard& heard() {
-    static auto* all = new Heard;  // not destroyed at exit
+Received& received() {
+    static auto* all = new Received;  // not destroyed at exit
     return *all;
 }
 
-void keep(const Word& word) {
+void keep(const FailureMessage& message) {
     constexpr std::size_t kMostWaiting = 1024;
-    const std::scoped_lock lock(heard().mutex);
-    if (word.waiting != 0) {
-        heard().waiting.emplace_back(word.what, word.rank);
-        if (heard().waiting.size() > kMostWaiting)
-            heard().waiting.pop_front();
+    const std::scoped_lock lock(received().mutex);
+    if (message.waiting != 0) {
+        received().waiting.emplace_back(message.what, message.rank);
+        if (received().waiting.size() > kMostWaiting)
+            received().waiting.pop_front();
         return;
     }
-    Heard::Told& told = heard().failures[word.what];
-    if (told.ranks++ == 0)
-        told.first = {word.rank, word.why.data()};
-    heard().undertakings.store(heard().failures.size(), std::memory_order_release);
+    Received::Reports& reports = received().failures[message.what];
+    if (reports.ranks++ == 0)
+        reports.first = {message.rank, message.why.data()};
+    received().failed_operations.store(received().failures.size(), std::memory_order_release);
 }
 
-// Returns how many ranks have told of their failure so far.
-int told_by(OperationId what, Failure* first) {
-    if (heard().undertakings.load(std::memory_order_acquire) == 0)
+// Returns how many ranks have reported their failure so far.
+int reports_of(OperationId what, Failure* first) {
+    if (received().failed_operations.load(std::memory_order_acquire) == 0)
         return 0;
-    const std::scoped_lock lock(heard().mutex);
-    const auto it = heard().failures.find(what);
-    if (it == heard().failures.end())
+    const std::scoped_lock lock(received().mutex);
+    const auto it = received().failures.find(what);
+    if (it == received().failures.end())
         return 0;
     if (first != nullptr)
         *first = it->second.first;
@@ -101,20 +101,21 @@ int told_by(OperationId what, Failure* first) {
 
 // Does not block. Returns MPI's code. With `taken`, adds requests that are complete when the receivers have the
 // message.
-int send(const std::vector<int>& world, const Word& said, std::vector<MPI_Request>* taken = nullptr) {
+int send(const std::vector<int>& world, const FailureMessage& content, std::vector<MPI_Request>* taken = nullptr) {
     if (control == MPI_COMM_NULL)
         return MPI_ERR_COMM;
-    Word* word = nullptr;
+    FailureMessage* message = nullptr;
     {
-        const std::scoped_lock lock(heard().mutex);
-        word = &heard().sent.emplace_back(said);
+        const std::scoped_lock lock(received().mutex);
+        message = &received().sent.emplace_back(content);
     }
     for (const int peer : world) {
         if (peer == own_rank || peer < 0)
             continue;
         MPI_Request request = MPI_REQUEST_NULL;
         const auto isend = taken != nullptr ? real::Issend : real::Isend;
-        if (const int rc = isend(word, sizeof *word, MPI_BYTE, peer, kFailureTag, control, &request); rc != MPI_SUCCESS)
+        if (const int rc = isend(message, sizeof *message, MPI_BYTE, peer, kFailureTag, control, &request);
+            rc != MPI_SUCCESS)
             return rc;
         if (taken != nullptr)
             taken->push_back(request);
@@ -166,9 +167,9 @@ std::vector<int> ranks_in_world(const State& state) {
 }
 
 int tell_failure(const std::vector<int>& world, int rank, OperationId what, const std::string& why) {
-    Word word{what, rank};
-    why.copy(word.why.data(), word.why.size() - 1);
-    return send(world, word);
+    FailureMessage message{what, rank};
+    why.copy(message.why.data(), message.why.size() - 1);
+    return send(world, message);
 }
 
 int tell_waiting(const std::vector<int>& world, int rank, OperationId what) {
@@ -177,9 +178,9 @@ int tell_waiting(const std::vector<int>& world, int rank, OperationId what) {
 
 Announcement::Announcement(const std::vector<int>& world, int rank, OperationId what, const std::string& why)
     : deadline_(kAnnouncementSeconds) {
-    Word word{what, rank};
-    why.copy(word.why.data(), word.why.size() - 1);
-    send(world, word, &pending_);
+    FailureMessage message{what, rank};
+    why.copy(message.why.data(), message.why.size() - 1);
+    send(world, message, &pending_);
 }
 
 Announcement::~Announcement() {
@@ -192,7 +193,7 @@ Announcement::~Announcement() {
 
 // Other ranks may announce something meanwhile, and wait for this rank to receive it.
 bool Announcement::done() {
-    hear_failures();
+    receive_failures();
     int all = 0;
     const int rc = real::Testall(static_cast<int>(pending_.size()), pending_.data(), &all, MPI_STATUSES_IGNORE);
     return rc != MPI_SUCCESS || all != 0 || deadline_.passed();
@@ -200,40 +201,40 @@ bool Announcement::done() {
 
 std::vector<int> ranks_waiting(OperationId what) {
     std::vector<int> ranks;
-    const std::scoped_lock lock(heard().mutex);
-    for (const auto& [whose, rank] : heard().waiting)
+    const std::scoped_lock lock(received().mutex);
+    for (const auto& [whose, rank] : received().waiting)
         if (whose == what)
             ranks.push_back(rank);
     return ranks;
 }
 
-void hear_failures() {
-    if (control == MPI_COMM_NULL || heard().receiving.test_and_set(std::memory_order_acquire))
+void receive_failures() {
+    if (control == MPI_COMM_NULL || received().receiving.test_and_set(std::memory_order_acquire))
         return;
     for (Posted* one = &posted[next_posted]; has_come(*one); one = &posted[next_posted]) {
-        keep(one->word);
+        keep(one->message);
         post(*one);
         next_posted = (next_posted + 1) % posted.size();
     }
-    heard().receiving.clear(std::memory_order_release);
+    received().receiving.clear(std::memory_order_release);
 }
 
-bool failure_told(OperationId what, Failure* first) {
-    return told_by(what, first) != 0;
+bool failure_known(OperationId what, Failure* first) {
+    return reports_of(what, first) != 0;
 }
 
-void hear_out(OperationId what, int others) {
-    while (told_by(what, nullptr) < others) {
-        hear_failures();
+void receive_failures_of(OperationId what, int others) {
+    while (reports_of(what, nullptr) < others) {
+        receive_failures();
         progress::progress();
     }
     forget_failures(what);
 }
 
 void forget_failures(OperationId what) {
-    const std::scoped_lock lock(heard().mutex);
-    heard().failures.erase(what);
-    heard().undertakings.store(heard().failures.size(), std::memory_order_release);
+    const std::scoped_lock lock(received().mutex);
+    received().failures.erase(what);
+    received().failed_operations.store(received().failures.size(), std::memory_order_release);
 }
 
 }  // namespace swy::comm

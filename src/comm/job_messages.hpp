@@ -53,7 +53,7 @@ class Announcement {
 };
 
 // Receives the failure messages that have arrived. Does not block; while none has arrived, it costs a look at memory.
-void hear_failures();
+void receive_failures();
 
 // Has a rank told of its failure in `what`, as far as this rank has received messages? `first`, where it is not null,
 // gets the first to do so.
@@ -61,7 +61,7 @@ struct Failure {
     int rank = 0;
     std::string why;
 };
-bool failure_told(OperationId what, Failure* first = nullptr);
+bool failure_known(OperationId what, Failure* first = nullptr);
 
 // tell_waiting() tells the other ranks that this one has waited long in the operation; ranks_waiting() returns the
 // ranks whose messages of that kind have arrived. They serve the text of an error, so the oldest of many are forgotten.
@@ -70,7 +70,7 @@ std::vector<int> ranks_waiting(OperationId what);
 
 // Receives the failure messages of `others` ranks, so that none is left over: called after all ranks know how many have
 // failed. Waits, with MPI's progress.
-void hear_out(OperationId what, int others);
+void receive_failures_of(OperationId what, int others);
 
 // Drops the messages of an operation for which nobody will ask again.
 void forget_failures(OperationId what);

@@ -93,12 +93,12 @@ void LaunchOrder::leave(const void* operation) {
 bool LaunchOrder::arrived(const Launch& launch) {
     if (before_ == MPI_PROC_NULL)
         return true;
-    hear();
-    return heard_ && token_ == launch;
+    receive_token();
+    return has_token_ && token_ == launch;
 }
 
-void LaunchOrder::hear() {
-    while (!heard_) {
+void LaunchOrder::receive_token() {
+    while (!has_token_) {
         if (next_token_ == MPI_REQUEST_NULL &&
             real::Irecv(&token_, sizeof token_, MPI_BYTE, before_, kTag, private_comm_, &next_token_) != MPI_SUCCESS)
             return;
@@ -106,14 +106,14 @@ void LaunchOrder::hear() {
         if (!progress::may_poll() || real::Test(&next_token_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done)
             return;
         const auto nobodys = std::find(given_up_.begin(), given_up_.end(), token_);
-        heard_ = nobodys == given_up_.end();
-        if (!heard_)
+        has_token_ = nobodys == given_up_.end();
+        if (!has_token_)
             given_up_.erase(nobodys);
     }
 }
 
 void LaunchOrder::pass_token(const Launch& launch) {
-    heard_ = false;
+    has_token_ = false;
     if (after_ == MPI_PROC_NULL)
         return;
     if (!sent_.empty())
@@ -135,8 +135,8 @@ bool LaunchOrder::sent_first() {
 void LaunchOrder::give_up(const Launch& launch) {
     if (before_ == MPI_PROC_NULL)
         return;
-    if (heard_ && token_ == launch)
-        heard_ = false;
+    if (has_token_ && token_ == launch)
+        has_token_ = false;
     else
         given_up_.push_back(launch);
 }

@@ -90,13 +90,13 @@ class LaunchOrder {
     LaunchOrder() = default;
     void find_place(State& state);
     bool sent_first();
-    void hear();
+    void receive_token();
     State* owner_ = nullptr;
     MPI_Comm private_comm_ = MPI_COMM_NULL;
     int before_ = MPI_PROC_NULL, after_ = MPI_PROC_NULL;  // in the order of MPI_COMM_WORLD
     std::deque<const void*> queue_;
     std::int64_t number_ = 0;
-    bool heard_ = false;
+    bool has_token_ = false;
     Launch token_;  // received, or where the next one will be
     MPI_Request next_token_ = MPI_REQUEST_NULL;
     std::deque<Sent> sent_;  // MPI may still read there

@@ -155,16 +155,16 @@ class LaunchFailures final : public nccl::Failures {
 
     void tell(const std::string& why) override { tell_failure(world_, rank_, what_, why); }
 
-    std::string heard() override {
-        // hear_failures() takes a turn of MPI's progress, as does whoever waits here anyway, so not every call needs
+    std::string known() override {
+        // receive_failures() takes a turn of MPI's progress, as does whoever waits here anyway, so not every call needs
         // one.
         constexpr unsigned kSeldom = 16;
         thread_local unsigned turns = 0;
         if (++turns % kSeldom == 0 && (!progress::held_here() || progress::may_poll()))
-            hear_failures();
+            receive_failures();
         Failure first;
-        return failure_told(what_, &first) ? fmt::format("rank {} has failed in it: {}", first.rank, first.why)
-                                           : std::string{};
+        return failure_known(what_, &first) ? fmt::format("rank {} has failed in it: {}", first.rank, first.why)
+                                            : std::string{};
     }
 
   private:
@@ -194,8 +194,8 @@ Part make_part(const State& state, const Proposal& proposal, std::span<const ncc
         return part;
     std::string problem;
     const auto failed_elsewhere = [&] {
-        hear_failures();
-        return failure_told(proposal.operation_id);
+        receive_failures();
+        return failure_known(proposal.operation_id);
     };
     part.made = nccl::Communicator::make(group, state.rank, ids, location.context, failed_elsewhere, problem);
     if (!problem.empty()) {
@@ -228,10 +228,10 @@ int make(State& state, const Proposal& proposal, int wanted_ids, const nccl::Gro
     std::array<int, 2> all{};  // ranks without a communicator, ranks that told so
     const int rc = real::Allreduce(mine.data(), all.data(), 2, MPI_INT, MPI_SUM, state.handle);
     if (rc == MPI_SUCCESS)
-        hear_out(proposal.operation_id, all[1] - mine[1]);
+        receive_failures_of(proposal.operation_id, all[1] - mine[1]);
     if (rc == MPI_SUCCESS && all[0] == 0) {
         state.nccl = std::move(part.made);
-        state.nccl->tell_failures_by(std::make_unique<LaunchFailures>(state, state.nccl->id()));
+        state.nccl->set_failures(std::make_unique<LaunchFailures>(state, state.nccl->id()));
         return rc;
     }
     if (part.made != nullptr)
@@ -258,7 +258,7 @@ void note_device(int ordinal) {
 
 void begin_pending(State& state, std::shared_ptr<nccl::Communicator> pending, const State& parent) {
     state.pending = std::move(pending);
-    state.pending->tell_failures_by(std::make_unique<LaunchFailures>(state, state.pending->id()));
+    state.pending->set_failures(std::make_unique<LaunchFailures>(state, state.pending->id()));
     state.ordinal = parent.ordinal;
     state.machine = parent.machine;  // these ranks are some of the parent's, so they share what all of those share
     std::set<std::uint64_t> hosts;

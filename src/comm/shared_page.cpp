@@ -18,7 +18,7 @@
 namespace swy::comm {
 namespace {
 
-constexpr const char* kName = "switchyard-board";
+constexpr const char* kName = "switchyard-page";
 constexpr std::size_t kLine = 128;  // two cache lines, which processors fetch together
 
 // How the other ranks find what the first rank has made: a file without a name, by way of its process. The secret tells

@@ -267,7 +267,7 @@ void SlotsSetup::settle_making() {
         std::all_of(memory_->results.begin(), memory_->results.end(), [](Result r) { return r == Result::kMade; });
     if (all) {
         slots_->nccl = std::exchange(found_, nullptr);
-        slots_->nccl->tell_failures_by(launch_failures(state_, slots_->nccl->id()));
+        slots_->nccl->set_failures(launch_failures(state_, slots_->nccl->id()));
         end(Reason::kNone);
         return;
     }

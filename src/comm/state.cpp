@@ -111,7 +111,7 @@ State* make(MPI_Comm comm) {
     real::Comm_test_inter(comm, &inter);
     state->handle = comm;
     state->inter = inter != 0;
-    state->foreign = has_members_outside(comm, state->inter);
+    state->spans_jobs = has_members_outside(comm, state->inter);
     if (real::Comm_set_attr(comm, key, state) != MPI_SUCCESS) {
         delete state;
         return nullptr;

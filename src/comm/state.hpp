@@ -41,7 +41,7 @@ struct State {
     MPI_Comm handle = MPI_COMM_NULL;
     int rank = 0, size = 0;
     bool inter = false;  // intercommunicator
-    bool foreign =
+    bool spans_jobs =
         false;  // has members outside this job's MPI_COMM_WORLD, whose settings and drivers this job has not agreed on
     std::uint64_t agreed_calls = 0;
     // What an agreement sends and receives. It is here and not on the stack: an agreement that timed out is still under

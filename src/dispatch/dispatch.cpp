@@ -59,7 +59,7 @@ int run_staged(const Call& call, Real real, comm::OperationId what) {
 // failures.
 comm::OperationId name_of(const Call& call) {
     comm::State* comm = call::job_agrees && staging::collective(call.id) ? comm::of(call.owner.comm) : nullptr;
-    return comm != nullptr && !comm->foreign ? comm::next_unnumbered(*comm) : 0;
+    return comm != nullptr && !comm->spans_jobs ? comm::next_unnumbered(*comm) : 0;
 }
 
 // Times and counts a call when there is a report; otherwise this is the call alone.
@@ -91,8 +91,8 @@ int local(const Call& call, Real real, coll::Presence presence, Reason reason) {
 // The same where all ranks have agreed on the route. A rank with host memory alone learns here which rank could not
 // pass its data.
 int agreed_locally(const Call& call, Real real, comm::State& comm, coll::Presence presence,
-                   const coll::Agreement& settled, Reason reason, const report::Time& since) {
-    const comm::OperationId what = comm::numbered(comm, comm::Numbered::kAgreed, settled.print.sequence);
+                   const coll::Agreement& agreement, Reason reason, const report::Time& since) {
+    const comm::OperationId what = comm::numbered(comm, comm::Numbered::kAgreed, agreement.print.sequence);
     if (presence != coll::Presence::kNothing)
         return reported(
             call, {Carrier::kStaged, reason}, [&] { return run_staged(call, real, what); }, &since);
@@ -130,7 +130,7 @@ int refused(const Call& call, Real real) {
 
 // Starts a call that leaves a request. Whether a rank stages its buffers or has none on a device, it makes the same
 // real call.
-int begun(const Call& call, Real real, coll::Presence presence, Reason reason) {
+int start_staged(const Call& call, Real real, coll::Presence presence, Reason reason) {
     const bool averages = datatype::averages(call.op);
     if (!averages && (presence != coll::Presence::kData || settings::values().cuda_aware_mpi))
         return local(call, real, presence, reason);
@@ -141,15 +141,15 @@ int begun(const Call& call, Real real, coll::Presence presence, Reason reason) {
 }
 
 // Runs the call of a rank that publishes that it has host memory alone, and need not read the others' records.
-int told(const Call& call, Real real, comm::State& comm, const comm::SharedPage::Record& words) {
+int publish_and_call(const Call& call, Real real, comm::State& comm, const comm::SharedPage::Record& words) {
     const call::Inside guard;
     const coll::Decision decision = coll::tell_host(comm, words);
-    if (decision.state == coll::Decision::State::kSettled) [[likely]]
+    if (decision.state == coll::Decision::State::kAgreed) [[likely]]
         return host(call, real);
     return coll::failed(call, comm, decision.problem);
 }
 
-int told(const Call& call, Real real, comm::State& comm) {
+int publish_and_call(const Call& call, Real real, comm::State& comm) {
     coll::Vote vote;
     vote.host = true;
     coll::describe(call, vote);
@@ -157,11 +157,11 @@ int told(const Call& call, Real real, comm::State& comm) {
         *comm.repeat = coll::Repeat(call, vote);
     else if (coll::Repeat::possible(call))
         comm.repeat = std::make_shared<coll::Repeat>(call, vote);
-    return told(call, real, comm, coll::host_words(call, vote));
+    return publish_and_call(call, real, comm, coll::host_words(call, vote));
 }
 
 // Is this the last call again, on host memory as before?
-bool tells_again(const Call& call, comm::State* comm) {
+bool publishes_again(const Call& call, comm::State* comm) {
     return comm != nullptr && comm->repeat != nullptr && coll::has_page(*comm) && comm->repeat->is(call) &&
            std::none_of(call.operands.begin(), call.operands.end(),
                         [](const Operand& operand) { return device::on_device(operand.address); });
@@ -172,18 +172,18 @@ int agreed(const Call& call, Real real, comm::State& comm, coll::Presence presen
     const report::Time since = report::enabled ? std::chrono::steady_clock::now() : report::Time();
     const p2p::pair_comms::Collective collective(comm);
     const coll::ConcurrentCollectives under_way(coll::ConcurrentCollectives::Kind::kBlocking);
-    coll::Agreement settled;
-    if (const int rc = coll::agree_and_setup(call, comm, presence, under_way, settled); rc != MPI_SUCCESS)
+    coll::Agreement agreement;
+    if (const int rc = coll::agree_and_setup(call, comm, presence, under_way, agreement); rc != MPI_SUCCESS)
         return rc;
-    const coll::Route route = settled.route;
+    const coll::Route route = agreement.route;
     if (route.carrier != Carrier::kNccl)
-        return agreed_locally(call, real, comm, presence, settled, route.reason, since);
-    if (settled.in_flight && comm.order == nullptr)
-        return agreed_locally(call, real, comm, presence, settled, Reason::kNoMemory, since);
+        return agreed_locally(call, real, comm, presence, agreement, route.reason, since);
+    if (agreement.in_flight && comm.order == nullptr)
+        return agreed_locally(call, real, comm, presence, agreement, Reason::kNoMemory, since);
     const auto run = [&] {
-        const std::string failure = settled.in_flight
-                                        ? coll::run_ordered(call, comm, settled.print, std::move(*settled.work))
-                                        : nccl::run(*settled.work, *comm.nccl);
+        const std::string failure = agreement.in_flight
+                                        ? coll::run_ordered(call, comm, agreement.print, std::move(*agreement.work))
+                                        : nccl::run(*agreement.work, *comm.nccl);
         return failure.empty() ? MPI_SUCCESS : coll::failed(call, comm, failure);
     };
     return reported(call, route, run, &since);
@@ -202,28 +202,28 @@ Reason reason_to_settle_alone(const Call& call, comm::State*& comm) {
 
 int routed(const Call& call, Real real) {
     comm::State* comm = call::job_agrees ? comm::lately_used(call.owner.comm) : nullptr;
-    if (tells_again(call, comm)) [[likely]]
-        return told(call, real, *comm, comm->repeat->words());
+    if (publishes_again(call, comm)) [[likely]]
+        return publish_and_call(call, real, *comm, comm->repeat->words());
     const coll::Presence presence = coll::on_device(call);
     if (const Reason alone = reason_to_settle_alone(call, comm); alone != Reason::kNone)
         return local(call, real, presence, alone);
     if (presence == coll::Presence::kNothing && coll::has_page(*comm) && coll::has_plain_data(call))
-        return told(call, real, *comm);
+        return publish_and_call(call, real, *comm);
     return agreed(call, real, *comm, presence);
 }
 
 // What the starts of a persistent call will need is not known when it is created, so it agrees then, and waits for that
 // as MPI allows; each start agrees again. Where NCCL could not serve it, that is final.
 int made_persistent(const Call& call, Real real, comm::State& comm, coll::Presence presence) {
-    coll::Agreement settled;
+    coll::Agreement agreement;
     {
         const call::Inside guard;
-        if (const int rc = coll::agree_on_persistent(call, comm, presence, settled); rc != MPI_SUCCESS)
+        if (const int rc = coll::agree_on_persistent(call, comm, presence, agreement); rc != MPI_SUCCESS)
             return rc;
-        if (coll::starts_agree(settled, comm))
-            return coll::make_persistent(call, real, comm, settled.print);
+        if (coll::starts_agree(agreement, comm))
+            return coll::make_persistent(call, real, comm, agreement.print);
     }
-    return begun(call, real, presence, settled.route.reason);
+    return start_staged(call, real, presence, agreement.route.reason);
 }
 
 // A program's own operator cannot be kept for later, and is the same on all ranks.
@@ -238,7 +238,7 @@ int begun_routed(const Call& call, Real real) {
     if (alone == Reason::kNone && (!may_have_order || !progress::engine_runs()))
         alone = Reason::kNotReady;
     if (alone != Reason::kNone)
-        return begun(call, real, presence, alone);
+        return start_staged(call, real, presence, alone);
     if (persistent(call.id))
         return made_persistent(call, real, *comm, presence);
     const call::Inside guard;
@@ -272,7 +272,7 @@ int take_any(const Call& call, Real real) {
                 return alone(call, real);
             return blocking(call.id) || call.request == nullptr
                        ? local(call, real, coll::on_device(call), Reason::kNotBuilt)
-                       : begun(call, real, coll::on_device(call), Reason::kNotBuilt);
+                       : start_staged(call, real, coll::on_device(call), Reason::kNotBuilt);
         default:
             return refused(call, real);
     }

@@ -345,7 +345,8 @@ std::string run(const Work& work, Communicator& communicator) {
     for (std::size_t launch = 0; launch < launches_of(work) && failure.empty(); ++launch) {
         failure = before_launch(work, launch, communicator.size(), device_stream);
         if (failure.empty())
-            failure = communicator.settle(launch_collective(work, launch, communicator, device_stream), deadline);
+            failure =
+                communicator.wait_launched(launch_collective(work, launch, communicator, device_stream), deadline);
     }
     if (failure.empty())
         failure = after_launches(work, device_stream);

@@ -171,7 +171,7 @@ std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, s
 
 Communicator::~Communicator() = default;  // the handle has been destroyed or is left to the process's end
 
-std::string Communicator::settle(int result, const progress::Deadline& deadline) {
+std::string Communicator::wait_launched(int result, const progress::Deadline& deadline) {
     while (result == ncclInProgress) {
         progress::progress();
         if (deadline.passed())
@@ -223,7 +223,7 @@ std::string Communicator::finish(const progress::Deadline& deadline) {
 }
 
 std::string Communicator::failure_elsewhere() {
-    std::string why = failures_ != nullptr ? failures_->heard() : std::string{};
+    std::string why = failures_ != nullptr ? failures_->known() : std::string{};
     if (!why.empty())
         failure_known_.store(true);
     return why;
@@ -251,7 +251,7 @@ void Communicator::abort() {
     std::unique_lock lock(handle_mutex_);
     ncclComm_t handle = std::exchange(handle_, nullptr);
     const std::shared_ptr<Split> split = std::exchange(split_, nullptr);
-    settling_ = false;
+    split_pending_ = false;
     lock.unlock();
     if (handle == nullptr)
         return;
@@ -266,7 +266,7 @@ void Communicator::abort() {
 }
 
 bool Communicator::start_end() {
-    if (!settled())
+    if (being_split())
         return true;  // NCCL accepts the call when the split is done
     if (handle_ == nullptr)
         return false;
@@ -332,7 +332,7 @@ std::shared_ptr<Communicator> Communicator::take_idle(const Group& group, std::u
 }
 
 void Communicator::retire(std::shared_ptr<Communicator> communicator) {
-    if (communicator == nullptr || (!communicator->usable() && communicator->settled()))
+    if (communicator == nullptr || (!communicator->usable() && !communicator->being_split()))
         return;
     std::shared_ptr<Communicator> evicted;
     {

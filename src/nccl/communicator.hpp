@@ -38,7 +38,7 @@ class Failures {
   public:
     virtual ~Failures() = default;
     virtual void tell(const std::string& why) = 0;
-    virtual std::string heard() = 0;  // which member has failed and why; "" if none is known to have
+    virtual std::string known() = 0;  // which member has failed and why; "" if none is known to have
 };
 
 struct Counters {  // of this process, since MPI_Init
@@ -90,7 +90,7 @@ class Communicator {
     // Tell whether a split of this parent is under way: NCCL lets nobody use the parent until it ends. splitting() asks
     // NCCL; being_split() returns what was known when it was last asked.
     bool splitting();
-    bool being_split() const { return !settled(); }
+    bool being_split() const { return split_pending_.load(std::memory_order_relaxed); }
 
     // An idle communicator of exactly this group, found by its id (0: any). The members must agree on the id before
     // they reuse it. Its set-up may still be pending.
@@ -131,7 +131,7 @@ class Communicator {
     device::Context context() const { return device_stream_.context(); }
 
     // Waits until NCCL has finished the launch of a call that returned ncclInProgress. Returns "" or the error.
-    std::string settle(int result, const progress::Deadline& deadline);
+    std::string wait_launched(int result, const progress::Deadline& deadline);
 
     // Waits, driving MPI's progress, until all work on the stream is done. Returns "" or the error.
     std::string finish(const progress::Deadline& deadline);
@@ -149,10 +149,10 @@ class Communicator {
     std::string trouble();
 
     // To be called before anything is launched. Without it no other member is told of failures.
-    void tell_failures_by(std::unique_ptr<Failures> failures) { failures_ = std::move(failures); }
+    void set_failures(std::unique_ptr<Failures> failures) { failures_ = std::move(failures); }
 
     // Tells whether another member has failed in what is launched on this communicator; the text is that of
-    // Failures::heard().
+    // Failures::known().
     std::string failure_elsewhere();
 
     // To be called after an error on any member: tells the other members, unless they are how it became known, and
@@ -188,7 +188,6 @@ class Communicator {
     Making step_child(std::string& problem);
     void give_up_child();
     void adopt(ncclComm* handle);
-    bool settled() const { return !settling_.load(std::memory_order_relaxed); }
 
     Communicator(Group group, int rank, std::uint64_t id) : group_(std::move(group)), rank_(rank), id_(id) {}
     Group group_;
@@ -199,10 +198,10 @@ class Communicator {
     device::Stream device_stream_;
     bool ending_ = false, made_ = false, split_off_ = false;
     const char* made_by_ = "ncclCommInitRankConfig";
-    std::shared_ptr<Split> split_;          // of a parent: guarded by handle_mutex_
-    std::shared_ptr<Communicator> parent_;  // of a child that has no handle yet
-    std::atomic<bool> settling_{false};     // a split of this communicator, or the one that makes it, is under way
-    std::uint64_t splits_ = 0;              // how many splits it was the parent of
+    std::shared_ptr<Split> split_;            // of a parent: guarded by handle_mutex_
+    std::shared_ptr<Communicator> parent_;    // of a child that has no handle yet
+    std::atomic<bool> split_pending_{false};  // a split of this communicator, or the one that makes it, is under way
+    std::uint64_t splits_ = 0;                // how many splits it was the parent of
     std::atomic<int> transfers_{0};
     std::unique_ptr<Failures> failures_;
     std::string failure_;                     // the first failure; guarded by handle_mutex_

@@ -39,7 +39,7 @@ std::string launch(Communicator& communicator, device::Stream& device_stream, st
         if (report::trace::on)
             device_stream.launched(name, bytes, started.time);
     }
-    return communicator.settle(result, deadline);
+    return communicator.wait_launched(result, deadline);
 }
 
 std::string reduce_all(Communicator& communicator, device::Stream& device_stream, void* data, std::size_t bytes) {
@@ -87,7 +87,7 @@ std::string enqueue(const Work& work, Communicator& communicator, device::Stream
             result = launch_collective(work, i, communicator, device_stream);
         }
         if (failure.empty())
-            failure = communicator.settle(result, deadline);
+            failure = communicator.wait_launched(result, deadline);
     }
     return failure.empty() ? after_launches(work, device_stream) : failure;
 }

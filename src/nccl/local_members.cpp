@@ -107,9 +107,9 @@ bool LocalMembers::usable() const {
                        [](const auto& member) { return member->usable() && member->device_stream().alive(); });
 }
 
-void LocalMembers::tell_failures_by(std::unique_ptr<Failures> failures) {
+void LocalMembers::set_failures(std::unique_ptr<Failures> failures) {
     if (!members_.empty())
-        members_.front()->tell_failures_by(std::move(failures));
+        members_.front()->set_failures(std::move(failures));
 }
 
 std::string LocalMembers::failure_elsewhere() {
@@ -244,10 +244,10 @@ void MembersOperation::launch_next() {
         if (!failure.empty())
             return end(std::move(failure));
     }
-    settle(launch_together(works_, launches_++, local_->members(), device_streams_));
+    launch_returned(launch_together(works_, launches_++, local_->members(), device_streams_));
 }
 
-void MembersOperation::settle(int result) {
+void MembersOperation::launch_returned(int result) {
     std::size_t member = 0;
     if (result == ncclSuccess)
         result = state_of(local_->members(), member);
@@ -288,7 +288,7 @@ bool MembersOperation::advance() {
     }
     std::size_t member = 0;
     if (state_ == State::kLaunching) {
-        settle(state_of(local_->members(), member));
+        launch_returned(state_of(local_->members(), member));
         return state_ != State::kLaunching;
     }
     // Before NCCL: what it fails in it has failed in when the streams come to their end.

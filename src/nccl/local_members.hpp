@@ -47,7 +47,7 @@ class LocalMembers {
     bool usable() const;
 
     // An error of one member ends all of them. The other processes learn of it through the first member's Failures.
-    void tell_failures_by(std::unique_ptr<Failures> failures);
+    void set_failures(std::unique_ptr<Failures> failures);
     std::string failure_elsewhere();
     void fail(const std::string& why);
     void abort();
@@ -78,7 +78,7 @@ class MembersOperation {
     bool ready();
     void launch();
     bool step();
-    bool settled() const { return state_ >= State::kRunning; }
+    bool launch_finished() const { return state_ >= State::kRunning; }
     bool done() const { return state_ == State::kDone; }
     const std::string& failure() const { return failure_; }
     LocalMembers& local() { return *local_; }
@@ -86,7 +86,7 @@ class MembersOperation {
   private:
     enum class State : std::uint8_t { kNew, kLaunching, kRunning, kDone };
     void launch_next();
-    void settle(int result);
+    void launch_returned(int result);
     bool advance();
     void end(std::string failure);
 

@@ -47,12 +47,12 @@ void Operation::begin() {
 void Operation::launch_next() {
     if (std::string failure = before_launch(work_, launches_, communicator_->size(), device_stream_); !failure.empty())
         return end(std::move(failure));
-    settle(launch_collective(work_, launches_++, *communicator_, device_stream_));
+    launch_returned(launch_collective(work_, launches_++, *communicator_, device_stream_));
 }
 
 // The event may be recorded only when NCCL has put the operation on the stream: only then does it mark the operation's
 // end.
-void Operation::settle(int result) {
+void Operation::launch_returned(int result) {
     if (result == ncclInProgress)
         return;
     if (result != ncclSuccess)
@@ -99,7 +99,7 @@ bool Operation::advance() {
     const device::Result queried = state_ == State::kRunning ? device_stream_.query(finished) : 0;
     const auto now = static_cast<ncclResult_t>(communicator_->state());
     if (state_ == State::kLaunching) {
-        settle(now);
+        launch_returned(now);
         return state_ != State::kLaunching;
     }
     if (now != ncclSuccess && now != ncclInProgress)

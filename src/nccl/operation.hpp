@@ -30,7 +30,7 @@ class Operation {
     bool step();  // to be called after launch(); true when something changed
 
     // Tells whether NCCL has finished the launch, so that other operations may be launched on the communicator.
-    bool settled() const { return state_ >= State::kRunning; }
+    bool launch_finished() const { return state_ >= State::kRunning; }
     bool done() const { return state_ == State::kDone; }
     // Valid once done(); "" is success, otherwise the communicator has been aborted.
     const std::string& failure() const { return failure_; }
@@ -41,7 +41,7 @@ class Operation {
     void begin();
     bool advance();
     void launch_next();
-    void settle(int result);
+    void launch_returned(int result);
     void end(std::string failure);
     void tell_failure();
 

@@ -99,12 +99,12 @@ void PointToPoint::launch(bool own_stream) {
     std::size_t member = 0;
     if (result == ncclSuccess && members_.size() > 1)
         result = state_of(members_, member);
-    settle(result, member);
+    launch_returned(result, member);
 }
 
 // The event may be recorded only when NCCL has put the operation on the stream: only then does it mark the operation's
 // end.
-void PointToPoint::settle(int result, std::size_t member) {
+void PointToPoint::launch_returned(int result, std::size_t member) {
     if (result == ncclInProgress)
         return;
     if (result != ncclSuccess) {
@@ -143,7 +143,7 @@ bool PointToPoint::step() {
     }
     std::size_t member = 0;
     if (state_ == State::kLaunching) {
-        settle(state_of(members_, member), member);
+        launch_returned(state_of(members_, member), member);
         return state_ != State::kLaunching;
     }
     // The streams are queried before NCCL's state is: when they have come to their end, NCCL's state shows whether the

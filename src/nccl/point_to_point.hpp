@@ -51,7 +51,7 @@ class PointToPoint {
     bool step();
 
     // Tells whether NCCL has finished the launch, so that other operations may be launched on the communicator.
-    bool settled() const { return state_ >= State::kRunning; }
+    bool launch_finished() const { return state_ >= State::kRunning; }
     bool done() const { return state_ == State::kDone; }
     const std::string& failure() const { return failure_; }  // valid once done(); "" is success
 
@@ -63,7 +63,7 @@ class PointToPoint {
     std::string prepare(bool own_stream);
     int call(const Piece& piece);
     int call();
-    void settle(int result, std::size_t member);
+    void launch_returned(int result, std::size_t member);
     bool finished(device::Result& failed);
     void end(std::string failure);
 

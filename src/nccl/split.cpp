@@ -56,7 +56,7 @@ std::shared_ptr<Communicator> Communicator::plan_split(const std::shared_ptr<Com
 
 bool Communicator::can_split() const {
     const Entries* nccl = load();
-    return nccl != nullptr && nccl->CommSplit != nullptr && !shares_by_force() && usable() && settled() &&
+    return nccl != nullptr && nccl->CommSplit != nullptr && !shares_by_force() && usable() && !being_split() &&
            device_stream_.alive() && !in_transfer();
 }
 
@@ -66,9 +66,9 @@ void Communicator::begin_split(const std::shared_ptr<Communicator>& child) {
     {
         const auto lock = hold_handle();
         split_ = child != nullptr ? child->split_ : std::make_shared<Split>(NCCL_SPLIT_NOCOLOR);
-        settling_ = true;
+        split_pending_ = true;
         if (child != nullptr)
-            child->settling_ = true;
+            child->split_pending_ = true;
         if (!usable()) {
             why = why_unusable();
         } else {
@@ -86,7 +86,7 @@ void Communicator::begin_split(const std::shared_ptr<Communicator>& child) {
 }
 
 bool Communicator::splitting() {
-    if (settled())
+    if (!being_split())
         return false;
     std::string why;
     {
@@ -119,7 +119,7 @@ void Communicator::end_split() {
         load()->CommAbort(split_->handle);
     }
     split_.reset();
-    settling_ = false;
+    split_pending_ = false;
 }
 
 Communicator::Making Communicator::step_child(std::string& problem_text) {
@@ -127,7 +127,7 @@ Communicator::Making Communicator::step_child(std::string& problem_text) {
         return Making::kUnderWay;
     const std::shared_ptr<Communicator> parent = std::exchange(parent_, nullptr);
     const std::shared_ptr<Split> split = std::exchange(split_, nullptr);
-    settling_ = false;
+    split_pending_ = false;
     if (split->made) {
         adopt(split->handle);
         return Making::kMade;
@@ -141,7 +141,7 @@ Communicator::Making Communicator::step_child(std::string& problem_text) {
 void Communicator::give_up_child() {
     const std::shared_ptr<Communicator> parent = std::exchange(parent_, nullptr);
     const std::shared_ptr<Split> split = std::exchange(split_, nullptr);
-    settling_ = false;
+    split_pending_ = false;
     const auto lock = parent->hold_handle();
     split->wanted = false;
     if (split->made)

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kPinnedLimit = std::size_t{256} << 10;
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kProbed = 64;
+constexpr std::size_t kMostKept = 64;
 constexpr std::size_t kMostTouched = std::size_t{32} << 20;  // bytes of all kept mappings together
 
 struct Pages {
@@ -41,7 +41,7 @@ constinit std::size_t kept_touched = 0;
 
 // Takes the smallest kept mapping that is large enough and less than about twice as large, so that receives of about
 // one size share.
-std::optional<Pages> claim_probed(std::size_t bytes) {
+std::optional<Pages> claim_kept(std::size_t bytes) {
     const std::scoped_lock lock(mutex);
     auto& all = kept();
     auto best = all.end();
@@ -170,7 +170,7 @@ bool BounceBuffer::acquire(device::Context context, std::size_t bytes) {
         return true;
     }
     std::size_t size = whole_pages(std::max(bytes, kPage));
-    if (const auto again = claim_probed(size)) {
+    if (const auto again = claim_kept(size)) {
         data_ = again->data;
         size = again->bytes;
         touched_ = again->touched;
@@ -187,7 +187,7 @@ BounceBuffer::~BounceBuffer() {
     if (pages_ == 0)
         return;
     const std::scoped_lock lock(mutex);
-    if (kept().size() >= kProbed) {  // drops the oldest, whose size may not be wanted any more
+    if (kept().size() >= kMostKept) {  // drops the oldest, whose size may not be wanted any more
         munmap(kept().front().data, kept().front().bytes);
         kept_touched -= kept().front().touched;
         kept().erase(kept().begin());

@@ -41,7 +41,7 @@ enum class How : std::uint8_t { kNothing, kStaged, kPairComm, kParent, kCopy };
 
 // A control message: fixed in size, sent as bytes.
 struct Control {
-    MessageType word{};
+    MessageType type{};
     How how{};
     Reason reason{};  // why not over NCCL
     std::uint8_t flag = 0;

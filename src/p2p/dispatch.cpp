@@ -154,26 +154,26 @@ Started begin(const Row& row, const Call& call) {
 }
 
 // The arguments of a persistent call, kept from its *_init call to its MPI_Request_free.
-struct Standing {
+struct PersistentCall {
     Operand operand;
     Matching matching;
     Call call;
     datatype::KeptType type;
 
-    explicit Standing(const Call& from)
+    explicit PersistentCall(const Call& from)
         : operand(from.operands[0]), matching(*from.matching), call(from), type(operand.type) {
         operand.type = type.get();
         call.operands = {&operand, 1};
         call.matching = &matching;
     }
-    Standing(const Standing&) = delete;
-    Standing& operator=(const Standing&) = delete;
+    PersistentCall(const PersistentCall&) = delete;
+    PersistentCall& operator=(const PersistentCall&) = delete;
 };
 
 int persistent(const Row& row, const Call& call) {
-    auto standing = std::make_shared<Standing>(call);
-    const auto start = [row, standing](int& code) {
-        Started started = begin(row, standing->call);
+    auto persistent_call = std::make_shared<PersistentCall>(call);
+    const auto start = [row, persistent_call](int& code) {
+        Started started = begin(row, persistent_call->call);
         code = started.code;
         return started.operation;
     };
@@ -225,10 +225,10 @@ bool start_unless_probed(const Call& call, MPI_Request* request, int& code) {
 
 // Returns what starts a persistent receive of MPI's own: MPI starts it, unless a probed message matches it (probe.hpp).
 request::HostStarter starter_of(const Row& row, const Call& call) {
-    return [row, standing = std::make_shared<Standing>(call)](MPI_Request* request, int& code) {
-        if (start_unless_probed(standing->call, request, code))
+    return [row, persistent_call = std::make_shared<PersistentCall>(call)](MPI_Request* request, int& code) {
+        if (start_unless_probed(persistent_call->call, request, code))
             return std::shared_ptr<progress::Operation>();
-        Started started = begin(row, standing->call);
+        Started started = begin(row, persistent_call->call);
         code = started.code;
         return started.operation;
     };
@@ -399,7 +399,7 @@ std::size_t envelope_left(const request::HostReceive& receive, const MPI_Status&
     if (!envelope)
         return 0;
     const Control nothing{
-        .word = MessageType::kClear, .how = How::kNothing, .id = envelope->id, .bytes = envelope->bytes};
+        .type = MessageType::kClear, .how = How::kNothing, .id = envelope->id, .bytes = envelope->bytes};
     send_control(static_cast<int>(envelope->sender), nothing);
     if (envelope->synchronous) {
         const call::EnvelopeBytes payload = await_payload(*envelope);

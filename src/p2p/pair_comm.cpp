@@ -35,7 +35,7 @@ std::vector<device::Context> contexts_of(std::span<const device::Location> devic
 }  // namespace
 
 void tell(int rank, PairCommMessage word, std::uint64_t pair_comm, const nccl::UniqueId* unique) {
-    Control control{.word = MessageType::kPairComm, .flag = static_cast<std::uint8_t>(word), .pair_comm = pair_comm};
+    Control control{.type = MessageType::kPairComm, .flag = static_cast<std::uint8_t>(word), .pair_comm = pair_comm};
     if (unique != nullptr)
         control.unique = *unique;
     send_control(rank, control);

@@ -46,8 +46,9 @@ struct Earned {
 struct Cache {
     std::vector<std::shared_ptr<PairComm>> pair_comms;
     std::map<Pair, Earned> pairs;
-    std::unordered_map<int, std::uint64_t> lost;   // pair communicators to that rank that failed here
-    std::unordered_map<int, std::uint64_t> heard;  // pair communicators from that rank of whose failure it has told us
+    std::unordered_map<int, std::uint64_t> lost;  // pair communicators to that rank that failed here
+    std::unordered_map<int, std::uint64_t>
+        lost_known;  // pair communicators from that rank of whose failure it has told us
     std::uint64_t clock = 0;
     std::uint64_t drawn = 0;
 };
@@ -163,7 +164,7 @@ std::shared_ptr<PairComm> find_pair_comm(std::uint64_t id) {
 }
 
 std::shared_ptr<PairComm> ready_pair_comm(int from, const Gpu& gpu, Devices devices, std::uint64_t lost) {
-    if (cache().heard[from] < lost)
+    if (cache().lost_known[from] < lost)
         return nullptr;
     for (const auto& pair_comm : cache().pair_comms) {
         if (pair_comm->role != PairComm::Role::kReceiver || pair_comm->peer != from || pair_comm->gpu != gpu ||
@@ -231,7 +232,7 @@ void hear_of_pair_comm(int rank, const Control& control) {
     const std::shared_ptr<PairComm> pair_comm = find_pair_comm(control.pair_comm);
     const auto word = static_cast<PairCommMessage>(control.flag);
     if (word == PairCommMessage::kBroken && (control.pair_comm >> 32) == static_cast<std::uint64_t>(own_rank()) + 1)
-        ++cache().heard[rank];
+        ++cache().lost_known[rank];
     if (pair_comm == nullptr || pair_comm->state() == PairComm::State::kGone)
         return;
     switch (word) {

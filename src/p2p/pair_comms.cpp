@@ -185,7 +185,7 @@ void take_offer(const Control& clear, int from, const pack::Payload& payload) {
         answer_offer(clear.offered, from, name_of(payload.devices()), payload.devices(), clear.parts);
 }
 
-void hear(int rank, const Control& control) {
+void handle_control(int rank, const Control& control) {
     if (static_cast<PairCommMessage>(control.flag) == PairCommMessage::kLaunched &&
         find_pair_comm(control.pair_comm) == nullptr)
         peer_launched_on_parent(control.pair_comm, rank);

@@ -46,7 +46,7 @@ bool reserve(const Control& clear, int from);
 void take_offer(const Control& clear, int from, const pack::Payload& payload);
 
 // Handles a control message of MessageType::kPairComm.
-void hear(int rank, const Control& control);
+void handle_control(int rank, const Control& control);
 
 bool step();  // the engine's service: drives set-up, transfers and end of pair communicators
 void start();

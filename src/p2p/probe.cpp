@@ -32,7 +32,7 @@ void tell(const MPI_Status& seen, MPI_Status* status) {
 
 // Tells whether a message with such a status may be an envelope. Communicators that span jobs carry none.
 bool may_be_envelope(const comm::State* state, const MPI_Status& status) {
-    return status._ucount == call::kEnvelopeBytes && (state == nullptr || !state->foreign);
+    return status._ucount == call::kEnvelopeBytes && (state == nullptr || !state->spans_jobs);
 }
 
 // Looks once, under the engine's lock: at the probed messages, then at what MPI has.

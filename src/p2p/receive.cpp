@@ -78,7 +78,7 @@ void release_sender(MPI_Comm comm, int source, int tag) {
     if (sender < 0)
         return;
     progress::poll_all();  // lets receives that have had earlier messages of that tag name them first
-    send_control(sender, {.word = MessageType::kRelease, .key = {source, state->rank, tag}});
+    send_control(sender, {.type = MessageType::kRelease, .key = {source, state->rank, tag}});
 }
 
 // A receive that is done has left the service already, and may be destroyed by a thread that does not hold the engine's
@@ -312,7 +312,7 @@ bool Receive::ask_sender() {
     if (sender < 0)
         return false;
     slot_ = enter(this);
-    send_control(sender, {.word = MessageType::kWhich, .key = {source_, state->rank, tag_}, .slot = slot_});
+    send_control(sender, {.type = MessageType::kWhich, .key = {source_, state->rank, tag_}, .slot = slot_});
     return true;
 }
 
@@ -342,7 +342,7 @@ void Receive::ordinary(std::size_t bytes) {
 void Receive::matched(const call::Envelope& envelope) {
     envelope_ = envelope;
     bytes_ = envelope.bytes;
-    clear_ = {.word = MessageType::kClear, .id = envelope.id, .bytes = envelope.bytes};
+    clear_ = {.type = MessageType::kClear, .id = envelope.id, .bytes = envelope.bytes};
     if (!payload_.device)
         SharedReceiveBuffer::beware();
     if (envelope.bytes > payload_.bytes) {

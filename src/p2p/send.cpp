@@ -65,7 +65,7 @@ call::Envelope Send::enter_for(const comm::State& state, int to) {
 int Send::post_with(const call::EnvelopeBytes& data, const comm::State& state, int to) {
     call::Envelope envelope = enter_for(state, to);
     envelope.synchronous = synchronous_ = true;
-    Control payload{.word = MessageType::kPayload, .id = id_, .bytes = data.size()};
+    Control payload{.type = MessageType::kPayload, .id = id_, .bytes = data.size()};
     std::copy(data.begin(), data.end(), payload.unique.begin());
     send_control(to, payload);
     return post(Mode::kSynchronous, envelope);
@@ -114,7 +114,7 @@ void Send::clear(int from, const Control& control) {
     }
     if (control.how == How::kParent) {
         Control answer{
-            .word = MessageType::kAnswer, .how = control.how, .slot = control.slot, .pair_comm = control.pair_comm};
+            .type = MessageType::kAnswer, .how = control.how, .slot = control.slot, .pair_comm = control.pair_comm};
         answer.flag = pair_comms::reserve(control, from) ? 1 : 0;
         send_control(from, answer);
         if (answer.flag == 0)
@@ -138,7 +138,7 @@ bool Send::ask_whether_received() {
     int matched = 0;
     if (!progress::may_poll() || real::Test(&request_, &matched, MPI_STATUS_IGNORE) != MPI_SUCCESS || matched == 0)
         return false;
-    send_control(to_, {.word = MessageType::kAsk, .id = id_});
+    send_control(to_, {.type = MessageType::kAsk, .id = id_});
     return true;
 }
 

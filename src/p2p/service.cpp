@@ -72,7 +72,7 @@ void release(int from, const Control& control) {
 }
 
 void tell_which(int from, const Control& control) {
-    Control answer{.word = MessageType::kThis, .slot = control.slot};
+    Control answer{.type = MessageType::kThis, .slot = control.slot};
     if (const Oldest oldest = oldest_unknown(from, control.key); oldest.send != nullptr) {
         const call::EnvelopeBytes envelope = oldest.send->give_to(control.slot);
         std::copy(envelope.begin(), envelope.end(), answer.unique.begin());
@@ -91,8 +91,8 @@ void clear(int from, const Control& control) {
             "small a buffer");
 }
 
-void hear(int from, const Control& control) {
-    switch (control.word) {
+void handle_control(int from, const Control& control) {
+    switch (control.type) {
         case MessageType::kClear:
             clear(from, control);
             break;
@@ -113,7 +113,7 @@ void hear(int from, const Control& control) {
             break;
         }
         case MessageType::kPairComm:
-            pair_comms::hear(from, control);
+            pair_comms::handle_control(from, control);
             break;
         case MessageType::kWhich:
             tell_which(from, control);
@@ -126,7 +126,7 @@ void hear(int from, const Control& control) {
             break;
         case MessageType::kAsk:  // a receive that claims it from the probed messages answers later
             if (!is_probed(from, control.id))
-                send_control(from, {.word = MessageType::kClear, .how = How::kNothing, .id = control.id});
+                send_control(from, {.type = MessageType::kClear, .how = How::kNothing, .id = control.id});
             break;
         case MessageType::kPayload:
             std::copy_n(control.unique.begin(), call::kEnvelopeBytes,
@@ -136,7 +136,7 @@ void hear(int from, const Control& control) {
 }
 
 bool serve() {
-    return receive_controls(hear);
+    return receive_controls(handle_control);
 }
 
 call::Secret draw_secret() {
@@ -210,7 +210,7 @@ int chunk_tag(std::uint64_t slot) {
 }
 
 void tell_failed(int rank, std::uint64_t id, std::uint64_t slot, const std::string& why) {
-    Control control{.word = MessageType::kFailed, .id = id, .slot = slot};
+    Control control{.type = MessageType::kFailed, .id = id, .slot = slot};
     std::memcpy(control.unique.data(), why.data(), std::min(why.size(), control.unique.size() - 1));
     send_control(rank, control);
 }

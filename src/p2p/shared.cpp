@@ -38,7 +38,7 @@ struct Parent {
         held = Held::kFree;
         operation = nullptr;
     }
-    bool launched() const { return operation != nullptr && operation->settled(); }
+    bool launched() const { return operation != nullptr && operation->launch_finished(); }
 };
 
 struct Shared {
@@ -121,7 +121,7 @@ class ParentTransfer final : public staging::Transfer {
 }  // namespace
 
 std::uint64_t parent_for(const pack::Payload& payload, comm::State* comm) {
-    if (settings::values().p2p_comm == settings::P2pComm::kPair || comm == nullptr || comm->inter || comm->foreign ||
+    if (settings::values().p2p_comm == settings::P2pComm::kPair || comm == nullptr || comm->inter || comm->spans_jobs ||
         comm->nccl == nullptr || comm->ordinal != payload.where.ordinal || !comm->nccl->usable() ||
         comm->nccl->being_split() || !comm->nccl->device_stream().alive())
         return 0;

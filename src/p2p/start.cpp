@@ -98,7 +98,7 @@ Reason why_ordinary(const pack::Payload& data, const comm::State* state, Mode mo
 
 // Returns the receiver's rank in MPI_COMM_WORLD where an envelope can be sent to it; -1 otherwise.
 int receiver_by_envelope(const pack::Payload& data, comm::State* state, int dest, Mode mode, std::size_t least) {
-    if (!fastpath::envelopes || mode == Mode::kBuffered || data.bytes < least || state == nullptr || state->foreign)
+    if (!fastpath::envelopes || mode == Mode::kBuffered || data.bytes < least || state == nullptr || state->spans_jobs)
         return -1;
     const progress::Hold hold;
     return comm::world_rank(*state, dest);
@@ -159,7 +159,7 @@ int receiver_of_synchronous(const Call& call, const Operand& operand, int dest, 
     if (mode != Mode::kSynchronous || dest == MPI_PROC_NULL || !is_as_long_as_envelope(operand))
         return -1;
     comm::State* state = comm::of(call.owner.comm);
-    if (state == nullptr || state->foreign)
+    if (state == nullptr || state->spans_jobs)
         return -1;
     const progress::Hold hold;
     return comm::world_rank(*state, dest);
@@ -257,7 +257,7 @@ Started start_receive(const Call& call, const Operand& operand, int source, int 
     const comm::State* state = fastpath::envelopes ? comm::of(call.owner.comm) : nullptr;
     auto receive =
         std::make_shared<Receive>(call.id, call.owner.comm, receive_payload(call, operand, source != MPI_PROC_NULL));
-    if (state != nullptr && state->foreign)
+    if (state != nullptr && state->spans_jobs)
         receive->comes_from_afar();
     const Into into{operand.count, operand.type};
     const progress::Hold hold;

@@ -65,7 +65,7 @@ Seen seen_in(const Known& known, MPI_Status& status) {
     return seen;
 }
 
-Failure settle(const Known& known, MPI_Request request, int real_class, MPI_Status& status) {
+Failure publish_status(const Known& known, MPI_Request request, int real_class, MPI_Status& status) {
     if (known.handle != nullptr)
         return settle_ours(known, status);
     Failure failure;
@@ -112,7 +112,7 @@ int complete_one(const Known& known, MPI_Request request, int code, MPI_Status& 
         end_watch(known, request);
         return code;
     }
-    const Failure failure = settle(known, request, class_of(code), status);
+    const Failure failure = publish_status(known, request, class_of(code), status);
     return failure.mpi_class != MPI_SUCCESS && code == MPI_SUCCESS ? raise(failure) : code;
 }
 
@@ -128,7 +128,7 @@ void look_at(const Known& known, MPI_Status& status) {
 
 void thrown(const Known& known, MPI_Request request, MPI_Status& status) {
     if (request == MPI_REQUEST_NULL || (is_persistent(known) && is_inactive(request)))
-        settle(known, request, MPI_ERR_TRUNCATE, status);
+        publish_status(known, request, MPI_ERR_TRUNCATE, status);
 }
 
 Completing::Completing(const MPI_Request* requests, int count, bool waits) : requests_(requests) {
@@ -157,14 +157,14 @@ int Completing::one(int index, int code, MPI_Status& status) {
 }
 
 template <typename Settle>
-void Completing::each(std::span<MPI_Status> statuses, const int* indices, Settle settle) {
+void Completing::each(std::span<MPI_Status> statuses, const int* indices, Settle publish_status) {
     if (indices == nullptr)
         for (const Known& known : known_)
-            settle(static_cast<std::size_t>(known.index), known);
+            publish_status(static_cast<std::size_t>(known.index), known);
     else
         for (std::size_t k = 0; k < statuses.size(); ++k)
             if (const Known* known = at(indices[k]))
-                settle(k, *known);
+                publish_status(k, *known);
 }
 
 void Completing::thrown(std::span<MPI_Status> statuses, const int* indices) {
@@ -185,7 +185,7 @@ int Completing::several(int code, std::span<MPI_Status> statuses, const int* ind
         }
         if (real_class == MPI_ERR_PENDING)
             return;
-        Failure failure = settle(known, requests_[known.index], real_class, statuses[k]);
+        Failure failure = publish_status(known, requests_[known.index], real_class, statuses[k]);
         if (failure.mpi_class != MPI_SUCCESS)
             failures.emplace_back(k, std::move(failure));
     };

@@ -71,7 +71,7 @@ class Completing {
   private:
     Known* at(int index);
     template <typename Settle>
-    void each(std::span<MPI_Status> statuses, const int* indices, Settle settle);
+    void each(std::span<MPI_Status> statuses, const int* indices, Settle publish_status);
 
     static constexpr std::size_t kUsual = 8;
     alignas(Known) std::byte usual_[kUsual * sizeof(Known)];  // no allocation for a few requests

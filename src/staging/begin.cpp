@@ -167,7 +167,7 @@ class Staged final : public Deferred {
         MPI_Status status;
         if (!request::has_ended(persistent_->request, persistent_->handler, status, error))
             return false;
-        settle(error == MPI_SUCCESS);
+        deactivate(error == MPI_SUCCESS);
         copying_ = true;
         if (const Failure failure = failure_elsewhere(call(), part_)) {
             note(failure);
@@ -186,7 +186,7 @@ class Staged final : public Deferred {
     }
 
     // A persistent request is now inactive, unless it has failed.
-    void settle(bool success) {
+    void deactivate(bool success) {
         persistent_->active = false;
         if (!success)
             persistent_->drop();
@@ -246,7 +246,7 @@ class Staged final : public Deferred {
     bool spoilt_ = false;  // there is no result, on any rank
 };
 
-void begun(const std::shared_ptr<PersistentStaging>& persistent, const std::shared_ptr<Staged>& operation) {
+void add_started(const std::shared_ptr<PersistentStaging>& persistent, const std::shared_ptr<Staged>& operation) {
     persistent->active = true;
     const progress::Hold hold;
     progress::add(operation);
@@ -265,7 +265,7 @@ std::shared_ptr<progress::Operation> start(const std::shared_ptr<PersistentStagi
         return nullptr;
     if (code = real::Start(&persistent->request); code != MPI_SUCCESS)
         return nullptr;
-    begun(persistent, operation);
+    add_started(persistent, operation);
     return operation;
 }
 
@@ -324,7 +324,7 @@ int begin(const Call& call, Real real, comm::OperationId what, Reason reason, st
     if (starts_later)
         return request::hand_out_persistent(
             call.id, call.owner.comm, [persistent](int& code) { return start(persistent, code); }, call.request);
-    begun(persistent, operation);
+    add_started(persistent, operation);
     return request::hand_out(std::move(operation), call.request);
 }
 

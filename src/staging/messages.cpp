@@ -28,7 +28,7 @@ bool over(MPI_Request& request, int& code) {
 
 }  // namespace
 
-int Messages::begun(int code) {
+int Messages::started(int code) {
     if (code == MPI_SUCCESS)
         ++pending_;
     else
@@ -37,14 +37,14 @@ int Messages::begun(int code) {
 }
 
 int Messages::send(const std::byte* data, std::size_t bytes) {
-    return begun(real::Isend(data, static_cast<int>(bytes), MPI_BYTE, route_.peer, route_.tag, route_.comm, &next()));
+    return started(real::Isend(data, static_cast<int>(bytes), MPI_BYTE, route_.peer, route_.tag, route_.comm, &next()));
 }
 
 int Messages::receive(std::byte* data, std::size_t bytes) {
-    return begun(real::Irecv(data, static_cast<int>(bytes), MPI_BYTE, route_.peer, route_.tag, route_.comm, &next()));
+    return started(real::Irecv(data, static_cast<int>(bytes), MPI_BYTE, route_.peer, route_.tag, route_.comm, &next()));
 }
 
-int Messages::settle_oldest(bool& done) {
+int Messages::test_oldest(bool& done) {
     int code = MPI_SUCCESS;
     done = over(requests_[oldest_], code);
     if (done) {

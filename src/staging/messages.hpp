@@ -30,7 +30,7 @@ class Messages {
 
     // Tests the oldest message alone, since each test runs MPI's progress once: messages of one tag between two ranks
     // arrive in order (MPI 4.0 section 3.5). `done`: it is over, with success or without. Returns MPI's code.
-    int settle_oldest(bool& done);
+    int test_oldest(bool& done);
 
     // Cancels receives: those that have not been matched yet will complete as cancelled.
     void cancel();
@@ -43,7 +43,7 @@ class Messages {
 
   private:
     MPI_Request& next() { return requests_[(oldest_ + pending_) % kMost]; }
-    int begun(int code);
+    int started(int code);
 
     Route route_;
     std::array<MPI_Request, kMost> requests_{MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};

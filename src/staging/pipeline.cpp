@@ -107,7 +107,7 @@ class InPlace final : public Chunked {
         }
         while (!messages_.empty()) {
             bool done = false;
-            check(messages_.settle_oldest(done), what());
+            check(messages_.test_oldest(done), what());
             if (!done)
                 return moved;
             moved = true;
@@ -203,7 +203,7 @@ class Sender final : public Staged {
             if (!failed() && check(messages_.send(buffer_of(sent_), length_of(sent_)), "sending"))
                 ++sent_;
         }
-        moved = settle() || moved;
+        moved = test_sent() || moved;
         if (failed())
             return stop() || moved;
         if (sent_ == chunks_ && messages_.empty()) {
@@ -218,10 +218,10 @@ class Sender final : public Staged {
         return moved;
     }
 
-    bool settle() {
+    bool test_sent() {
         bool done = false;
         if (!messages_.empty())
-            check(messages_.settle_oldest(done), "sending");
+            check(messages_.test_oldest(done), "sending");
         return done;
     }
 
@@ -282,7 +282,7 @@ class Receiver final : public Staged {
         bool done = false;
         if (messages_.empty() || given_up())
             return false;
-        if (check(messages_.settle_oldest(done), "receiving") && done)
+        if (check(messages_.test_oldest(done), "receiving") && done)
             ++arrived_;
         return done;
     }

@@ -95,7 +95,17 @@ class Collective final : public coll::Collective {
     }
 
   private:
-    enum class State : std::uint8_t { kNew, kAsking, kSetUp, kTelling, kWaiting, kFlying, kCopying, kCalling, kCopied };
+    enum class State : std::uint8_t {
+        kNew,
+        kAsking,
+        kSetUp,
+        kTelling,
+        kWaiting,
+        kLaunched,
+        kCopying,
+        kCalling,
+        kCopied
+    };
 
     // Determines everything that can be known before the other ranks' facts arrive.
     void describe(const std::vector<int>& before) {
@@ -153,8 +163,8 @@ class Collective final : public coll::Collective {
                 return exchanged();
             case State::kWaiting:
                 return launch();
-            case State::kFlying:
-                return fly();
+            case State::kLaunched:
+                return step_launch();
             case State::kCopying:
                 return call_mpi();
             case State::kCalling:
@@ -184,25 +194,25 @@ class Collective final : public coll::Collective {
     }
 
     void decide() {
-        const Verdict verdict = read(facts_->all, kept_);
-        comm_->counts = verdict.counts;
-        slots_.emplace(verdict.counts);
+        const Decision decision = read(facts_->all, kept_);
+        comm_->counts = decision.counts;
+        slots_.emplace(decision.counts);
         channel_.emplace(order_, state_of_, tags(facts_->all, &Fact::tag));
-        if (!state_of_.foreign)
+        if (!state_of_.spans_jobs)
             part_ = {order_ != nullptr ? order_->private_comm() : state_of_.handle,
                      comm::numbered(state_of_, comm::Numbered::kMulti, word())};
-        any_device_ = verdict.any_device;
-        in_turn_ = verdict.in_flight;
-        if (verdict.mpi_class != MPI_SUCCESS)
-            return fail_here(verdict.mpi_class, verdict.problem);
-        if (!any_device_ || verdict.obstacle != Reason::kNone || verdict.all_ready)
-            return take(verdict.obstacle);
+        any_device_ = decision.any_device;
+        in_order_ = decision.in_flight;
+        if (decision.mpi_class != MPI_SUCCESS)
+            return fail_here(decision.mpi_class, decision.problem);
+        if (!any_device_ || decision.obstacle != Reason::kNone || decision.all_ready)
+            return take(decision.obstacle);
         operation_.reset();
         if (blocking_) {
             state_ = State::kSetUp;
             return;
         }
-        if (verdict.attempts_ended == comm_->begun)
+        if (decision.attempts_ended == comm_->begun)
             setup_.emplace(kept_, *slots_, state_of_, comm_, facts_->all);
         take(Reason::kNotReady);
     }
@@ -249,14 +259,14 @@ class Collective final : public coll::Collective {
     // Chooses the route; called under the lock, in the order of the calls.
     void take(Reason why) {
         if (any_device_ && why == Reason::kNone) {
-            ledger_.route(Carrier::kNccl, Reason::kNone);
+            record_.route(Carrier::kNccl, Reason::kNone);
             state_ = State::kWaiting;
             deadline_.emplace(settings::values().timeout);
             return;
         }
         operation_.reset();
         // A rank without device memory makes the same MPI calls: for it, MPI is the carrier.
-        ledger_.route(mine_.device ? Carrier::kStaged : Carrier::kHost, mine_.device ? why : Reason::kNone);
+        record_.route(mine_.device ? Carrier::kStaged : Carrier::kHost, mine_.device ? why : Reason::kNone);
         host_ = std::make_unique<HostWork>(kept_, *slots_, rank_);
         note(host_->prepare());
         if (failed())
@@ -274,34 +284,34 @@ class Collective final : public coll::Collective {
     // A blocking call is launched by all ranks at once if, on every rank, no other operation is launched in launch
     // order meanwhile: see comm/launch_order.hpp and coll/concurrent_collectives.hpp.
     bool launch() {
-        const bool in_turn = in_turn_ || !blocking_;
+        const bool in_order = in_order_ || !blocking_;
         if (deadline_->passed()) {
             fail_here(MPI_ERR_OTHER, coll::not_launched(order_ ? order_->missing({word()}) : MPI_PROC_NULL));
             return true;
         }
         if (!comm_->first(this))
             return false;
-        if (in_turn && !channel_->arrived(word()))
+        if (in_order && !channel_->arrived(word()))
             return false;
-        if (in_turn && operation_ != nullptr && !turn_.begin(operation_->local().members().front().get()))
+        if (in_order && operation_ != nullptr && !claim_.begin(operation_->local().members().front().get()))
             return false;
         if (operation_ != nullptr)
             operation_->launch();
-        if (in_turn)
+        if (in_order)
             channel_->pass_on(word());
-        state_ = State::kFlying;
+        state_ = State::kLaunched;
         return true;
     }
 
     std::uint64_t word() const { return mine_.print.sequence; }
 
-    bool fly() {
+    bool step_launch() {
         if (operation_ == nullptr) {
             end({});
             return true;
         }
         const bool moved = operation_->step();
-        if (operation_->settled())
+        if (operation_->launch_finished())
             comm_->leave(this);
         const auto ended = nccl::ended(*operation_, *deadline_);
         if (!ended)
@@ -367,7 +377,7 @@ class Collective final : public coll::Collective {
     }
 
     void failing(const std::string& why) override {
-        if (operation_ != nullptr && (state_ == State::kWaiting || state_ == State::kFlying))
+        if (operation_ != nullptr && (state_ == State::kWaiting || state_ == State::kLaunched))
             operation_->local().fail(why);
         if (state_ == State::kWaiting)
             channel_->give_up(word(), comm_->first(this));
@@ -384,7 +394,7 @@ class Collective final : public coll::Collective {
         if (setup_ && exchanging)
             setup_->abandon();
         comm_->leave(this);
-        turn_.end();
+        claim_.end();
         operation_.reset();
         host_.reset();
         under_way_.reset();
@@ -396,9 +406,9 @@ class Collective final : public coll::Collective {
     void tell() {
         const std::size_t bytes = kept_.block_bytes() * static_cast<std::size_t>(kept_.buffers());
         if (blocking_)
-            ledger_.close_call(call(), bytes);
+            record_.close_call(call(), bytes);
         else
-            ledger_.close(call(), bytes);
+            record_.close(call(), bytes);
     }
 
     const Kept kept_;
@@ -411,14 +421,14 @@ class Collective final : public coll::Collective {
     const std::shared_ptr<Facts> facts_;
     std::optional<coll::PendingAgreement> asking_;
     std::optional<SlotCounts> slots_;
-    bool any_device_ = false, in_turn_ = false;
+    bool any_device_ = false, in_order_ = false;
     std::unique_ptr<nccl::MembersOperation> operation_;
     std::unique_ptr<HostWork> host_;
     std::optional<Channel> channel_;
     std::optional<Setup> setup_;
     progress::Outcome outcome_;
     comm::Contribution part_;  // this rank's part in the real call
-    comm::GpuClaim turn_;
+    comm::GpuClaim claim_;
     std::optional<progress::Deadline> deadline_;
     State state_ = State::kNew;
 };

@@ -49,39 +49,39 @@ std::uint64_t hash_of(const std::vector<int>& counts) {  // FNV-1a
     return hash | 1;
 }
 
-Verdict read(const std::vector<Fact>& facts, const Kept& kept) {
-    Verdict verdict;
+Decision read(const std::vector<Fact>& facts, const Kept& kept) {
+    Decision decision;
     std::vector<coll::Fingerprint> prints;
     bool any_host = false;
     int slots = 0;
     for (const Fact& fact : facts) {
-        verdict.counts.push_back(fact.slots);
+        decision.counts.push_back(fact.slots);
         prints.push_back(fact.print);
         slots += fact.slots;
-        verdict.any_device |= fact.device;
+        decision.any_device |= fact.device;
         any_host |= fact.host;
-        verdict.in_flight |= fact.in_flight;
-        verdict.obstacle = std::max(verdict.obstacle, static_cast<Reason>(fact.obstacle));
+        decision.in_flight |= fact.in_flight;
+        decision.obstacle = std::max(decision.obstacle, static_cast<Reason>(fact.obstacle));
     }
-    verdict.attempts_ended = std::min_element(facts.begin(), facts.end(), [](const Fact& a, const Fact& b) {
-                                 return a.attempts < b.attempts;
-                             })->attempts;
-    const std::uint64_t hash = hash_of(verdict.counts);
-    verdict.all_ready = std::all_of(facts.begin(), facts.end(), [&](const Fact& fact) {
+    decision.attempts_ended = std::min_element(facts.begin(), facts.end(), [](const Fact& a, const Fact& b) {
+                                  return a.attempts < b.attempts;
+                              })->attempts;
+    const std::uint64_t hash = hash_of(decision.counts);
+    decision.all_ready = std::all_of(facts.begin(), facts.end(), [&](const Fact& fact) {
         return fact.ready_for == hash && fact.ready_on == facts.front().ready_on;
     });
     const auto differs = [&](const coll::Fingerprint& print) { return !same(print, prints.front()); };
     const int root = kept.call().root;
     if (std::any_of(prints.begin(), prints.end(), differs)) {
-        verdict.mpi_class = MPI_ERR_OTHER;
-        verdict.problem = coll::compare(prints);
+        decision.mpi_class = MPI_ERR_OTHER;
+        decision.problem = coll::compare(prints);
     } else if (is_rooted(kept.call().plain) && slots > 0 && root >= slots) {
-        verdict.mpi_class = MPI_ERR_ROOT;
-        verdict.problem = fmt::format("root {} of {} places", root, slots);
+        decision.mpi_class = MPI_ERR_ROOT;
+        decision.problem = fmt::format("root {} of {} places", root, slots);
     }
-    if (verdict.obstacle == Reason::kNone && verdict.any_device)
-        verdict.obstacle = any_host ? Reason::kMixed : obstacle_by_size(kept, slots);
-    return verdict;
+    if (decision.obstacle == Reason::kNone && decision.any_device)
+        decision.obstacle = any_host ? Reason::kMixed : obstacle_by_size(kept, slots);
+    return decision;
 }
 
 }  // namespace swy::multi

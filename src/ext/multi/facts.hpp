@@ -34,7 +34,7 @@ coll::Fingerprint fingerprint(const Kept& kept, std::uint64_t number);
 std::uint64_t hash_of(const std::vector<int>& counts);  // never 0
 
 // The decision, which is the same on every rank.
-struct Verdict {
+struct Decision {
     std::vector<int> counts;  // slots by rank
     bool any_device = false;
     bool in_flight = false;
@@ -44,6 +44,6 @@ struct Verdict {
     int mpi_class = MPI_SUCCESS;       // class of an error
     std::string problem;
 };
-Verdict read(const std::vector<Fact>& facts, const Kept& kept);
+Decision read(const std::vector<Fact>& facts, const Kept& kept);
 
 }  // namespace swy::multi

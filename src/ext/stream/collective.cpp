@@ -59,12 +59,12 @@ class Enqueued {
     Reason prepare(std::string& failure) {
         if (depends_on_node(call_))
             return Reason::kDatatype;
-        failure = bring(false);
+        failure = stage(false);
         if (!failure.empty())
             return Reason::kNone;
         Reason why = nccl::prepare(call_, comm_.rank, comm_.size, work_);
         if (is_own_affair(why)) {
-            failure = bring(true);
+            failure = stage(true);
             work_ = nccl::Work();
             if (failure.empty())
                 why = nccl::prepare(call_, comm_.rank, comm_.size, work_);
@@ -99,7 +99,7 @@ class Enqueued {
 
     // Stages the operands that are not on the stream's device; with `gaps` also those that are but do not lie in one
     // run, where no kernel packs them.
-    std::string bring(bool gaps) {
+    std::string stage(bool gaps) {
         for (std::size_t i = 0; i < call_.operands.size(); ++i) {
             Operand& operand = operands_[i];
             if (!counts(call_, operand, comm_.rank))
@@ -115,7 +115,7 @@ class Enqueued {
             // MPI_Exscan leaves the first rank without a result.
             const Access access = call_.id == CallId::kExscan && comm_.rank == 0 ? Access::kIn : operand.access;
             if (std::string failure =
-                    data.bring(comm_, {operand.address, count, operand.type, access, call_.op != MPI_OP_NULL, false});
+                    data.stage(comm_, {operand.address, count, operand.type, access, call_.op != MPI_OP_NULL, false});
                 !failure.empty())
                 return failure;
             if (data.packed()) {

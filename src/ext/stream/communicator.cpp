@@ -77,7 +77,7 @@ int Communicator::create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* made) {
     auto communicator = std::make_shared<Communicator>(*made);
     communicator->stream = stream;
     communicator->object = stream::find(stream);
-    if (const int code = communicator->settle(); code != MPI_SUCCESS)
+    if (const int code = communicator->choose_route(); code != MPI_SUCCESS)
         return code;
     {
         const std::scoped_lock lock(registry().mutex);
@@ -94,7 +94,7 @@ Reason Communicator::own_obstacle() {
     return device::has_stream_order(where.ordinal) ? Reason::kNone : Reason::kNoMemory;
 }
 
-int Communicator::settle() {
+int Communicator::choose_route() {
     real::Comm_rank(handle, &rank);
     real::Comm_size(handle, &size);
     if (object != nullptr && object->cuda) {
@@ -105,7 +105,7 @@ int Communicator::settle() {
     const comm::State* state = comm::of(handle);
     reason = state == nullptr           ? Reason::kNoStream
              : state->inter             ? Reason::kIntercomm
-             : state->foreign           ? Reason::kSpansJobs
+             : state->spans_jobs        ? Reason::kSpansJobs
              : size == 1                ? Reason::kOneRank
              : !settings::values().nccl ? Reason::kNcclOff
              : !call::job_agrees        ? Reason::kNoStream
@@ -166,7 +166,7 @@ std::string Communicator::trouble() {
         bool done = false;
         device_stream.query(done);
     }
-    std::string why = words->hear(rank);
+    std::string why = words->receive(rank);
     if (why.empty())
         why = nccl->trouble();
     if (!why.empty() && nccl->usable())

@@ -70,7 +70,7 @@ class Communicator {
     HostCopies host_copies;
 
   private:
-    int settle();  // decides whether it is direct
+    int choose_route();  // decides whether it is direct
     Reason own_obstacle();
     int make_nccl(bool& made);
     int end();

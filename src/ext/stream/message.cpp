@@ -64,18 +64,18 @@ class Batch {
   private:
     bool to_self(const Message& message) const { return message.call.peer == comm_.rank; }
 
-    std::string bring(const Message& message) {
+    std::string stage(const Message& message) {
         const MessageCall& call = message.call;
         StagedOperand& data = brought_.emplace_back();
         const Access access = call.send ? Access::kIn : Access::kOut;
         std::string failure =
-            data.bring(comm_, {call.address, static_cast<std::size_t>(call.count), call.type, access, false, true});
+            data.stage(comm_, {call.address, static_cast<std::size_t>(call.count), call.type, access, false, true});
         return failure.empty() ? data.in(comm_) : failure;
     }
 
     std::string add(const Message& message) {
         const MessageCall& call = message.call;
-        if (std::string failure = bring(message); !failure.empty())
+        if (std::string failure = stage(message); !failure.empty())
             return failure;
         const std::size_t bytes = message.bytes();
         if (!call.send)
@@ -88,7 +88,7 @@ class Batch {
     }
 
     std::string keep(Message& message) {
-        if (std::string failure = bring(message); !failure.empty())
+        if (std::string failure = stage(message); !failure.empty())
             return failure;
         SelfSent& kept = comm_.self_sent.emplace_back();
         kept.tag = message.call.tag;
@@ -109,7 +109,7 @@ class Batch {
                 "a message from rank {} to itself is sent with tag {} and {} bytes, and received with "
                 "tag {} and {} bytes",
                 comm_.rank, sent.tag, sent.bytes, call.tag, message.bytes());
-        if (std::string failure = bring(message); !failure.empty())
+        if (std::string failure = stage(message); !failure.empty())
             return failure;
         return copy(sent, sent.copy, brought_.back(), false);
     }

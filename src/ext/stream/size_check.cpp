@@ -39,7 +39,7 @@ bool SizeCheck::quiet() {
     return expected_ == 0;
 }
 
-std::string SizeCheck::hear(int rank) {
+std::string SizeCheck::receive(int rank) {
     const std::scoped_lock lock(mutex_);
     if (expected_ == 0)
         return {};  // records that come early are received when they are expected
@@ -50,10 +50,10 @@ std::string SizeCheck::hear(int rank) {
         const int source = status.MPI_SOURCE;
         Word word;
         real::Mrecv(&word, sizeof word, MPI_BYTE, &message, MPI_STATUS_IGNORE);
-        peers_[source].heard.push_back(word);
+        peers_[source].received.push_back(word);
     }
     for (auto& [source, peer] : peers_)
-        while (!peer.heard.empty() && !peer.expected.empty()) {
+        while (!peer.received.empty() && !peer.expected.empty()) {
             --expected_;
             if (std::string difference = compare(source, rank, peer); !difference.empty())
                 return difference;
@@ -62,8 +62,8 @@ std::string SizeCheck::hear(int rank) {
 }
 
 std::string SizeCheck::compare(int source, int rank, Peer& peer) {
-    const Word sent = peer.heard.front(), wanted = peer.expected.front();
-    peer.heard.pop_front();
+    const Word sent = peer.received.front(), wanted = peer.expected.front();
+    peer.received.pop_front();
     peer.expected.pop_front();
     ++peer.compared;
     if (sent.bytes == wanted.bytes && (wanted.tag == sent.tag || wanted.tag == MPI_ANY_TAG))

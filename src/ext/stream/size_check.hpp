@@ -24,7 +24,7 @@ class SizeCheck {  // thread-safe
     void expect(int peer, int tag, std::size_t bytes);
 
     // Receives the records that have arrived. Returns "" or a description of the first two ends that do not match.
-    std::string hear(int rank);
+    std::string receive(int rank);
 
     // Tells whether everything expected has been compared.
     bool quiet();
@@ -42,7 +42,7 @@ class SizeCheck {  // thread-safe
         MPI_Request request = MPI_REQUEST_NULL;
     };
     struct Peer {
-        std::deque<Word> heard, expected;
+        std::deque<Word> received, expected;
         std::uint64_t compared = 0;
     };
     static std::string compare(int source, int rank, Peer& peer);

@@ -44,7 +44,7 @@ void HostCopies::abandon() {
     static_cast<void>(new std::list<HostCopy>(std::move(all_)));
 }
 
-std::string StagedOperand::bring(Communicator& comm, const What& what) {
+std::string StagedOperand::stage(Communicator& comm, const What& what) {
     what_ = what;
     layout_ = datatype::layout_of(what.type);
     program_ = static_cast<std::byte*>(what.address) + layout_->true_lb;

@@ -40,7 +40,7 @@ class HostCopies {
 class StagedOperand {
   public:
     // The operand: `count` elements of `type` at `address`. `elements`: those of a reduction, which keep their gaps.
-    // `kernels`: types for which there are pack kernels are packed by them. bring() returns "" or the error.
+    // `kernels`: types for which there are pack kernels are packed by them. stage() returns "" or the error.
     struct What {
         void* address;
         std::size_t count;
@@ -48,7 +48,7 @@ class StagedOperand {
         Access access;
         bool elements, kernels;
     };
-    std::string bring(Communicator& comm, const What& what);
+    std::string stage(Communicator& comm, const What& what);
 
     // Tells whether the first byte of such data is in memory of the stream's device, where NCCL and kernels can use it.
     static bool is_here(const Communicator& comm, const void* first);
