@@ -98,8 +98,8 @@ Check in_ranks(const std::vector<Account>& accounts, const Patient& patient) {
     return {kInRanks, Health::kGood, "LD_PRELOAD is in effect in both ranks", ""};
 }
 
-// What carried device memory, as the job's own report tells it.
-std::string carried(const fs::path& report_file) {
+// Returns the transport of each call, read from the job's own report.
+std::string transports(const fs::path& report_file) {
     report::Summary summary;
     std::string text;
     if (!report::from_json(content(report_file), summary).empty())
@@ -123,7 +123,7 @@ Check exchanged(const std::vector<Account>& accounts, const fs::path& report_fil
     }
     const bool device = !accounts[0].device.empty();
     return {kExchange, Health::kGood,
-            fmt::format("1 MiB of {} memory each way and summed: {}", device ? "device" : "host", carried(report_file)),
+            fmt::format("1 MiB of {} memory each way and summed: {}", device ? "device" : "host", transports(report_file)),
             ""};
 }
 

@@ -28,7 +28,7 @@ struct Event {
     std::uint64_t where = 0;   // number of the thread or of the operation, or the stream's handle
     std::uint32_t pieces = 0;  // copies that the event stands for, on a stream
     Track track = Track::kThread;
-    bool is_call = false;  // an MPI call, which has a route
+    bool is_call = false;  // an MPI call, which has a transport and a reason
     Carrier carrier = Carrier::kHost;
     Reason reason = Reason::kNone;
     bool unfinished = false;  // its end was not observed

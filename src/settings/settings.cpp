@@ -33,7 +33,7 @@ constexpr std::size_t kAgreed = [] {
     return count;
 }();
 
-// Changes when a setting that travels is added, removed or renamed: ranks of different versions notice each other.
+// This hash changes when an agreed setting is added, removed or renamed, so ranks of different versions notice it.
 constexpr std::uint64_t kLayout = [] {
     std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
     for (const Setting& setting : kSettings) {
@@ -60,7 +60,7 @@ const char* variable(std::string_view name) {
     return text != nullptr && *text != '\0' ? text : nullptr;
 }
 
-// By the setting's name, else by the one that it had.
+// Reads the variable under the setting's name, else under its old name.
 const char* variable(const Setting& setting) {
     const char* text = variable(setting.row.name);
     for (const Renamed& renamed : kRenamed) {

@@ -105,7 +105,7 @@ class Timeline {
     }
     const what = this.data.kinds[event[3]];
     const lines = [what.name, `${timeText(event[1])} from ${timeText(event[0])}`, row.rank];
-    if (what.carrier) lines.push(`carrier ${what.carrier}` + (what.reason && what.reason !== "none" ? `: ${this.data.reasons[what.reason] || what.reason}` : ""));
+    if (what.carrier) lines.push(`transport ${what.carrier}` + (what.reason && what.reason !== "none" ? `: ${this.data.reasons[what.reason] || what.reason}` : ""));
     if (event[4]) lines.push(sizeText(event[4]));
     hint.textContent = lines.join("\n");
     hint.style.display = "block";
