@@ -131,7 +131,7 @@ std::string table(const Node& node) {
     return text;
 }
 
-std::string_view words(topology::Between between) {
+std::string_view text_of(topology::Between between) {
     constexpr std::array<std::string_view, topology::kBetween> kWords = {
         "slices of one GPU",  "NVLink",    "PCI switch",       "host bridge",    "the same cores", "the same L3",
         "the same NUMA node", "not known", "the same package", "another package"};
@@ -161,7 +161,7 @@ std::string rings(const Node& node) {
     for (std::size_t rank = 0; rank < lists.size(); ++rank)
         text += fmt::format("{:>4}  {:<{}}  {:<{}}  {}\n", rank, lists[rank][0].empty() ? "-" : lists[rank][0], widest,
                             lists[rank][1].empty() ? "-" : lists[rank][1], widest,
-                            lists[rank][0].empty() ? "-" : words(farthest(node.facts, node.shares, rank)));
+                            lists[rank][0].empty() ? "-" : text_of(farthest(node.facts, node.shares, rank)));
     return text;
 }
 

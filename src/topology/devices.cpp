@@ -78,7 +78,7 @@ int network_device(const Machine& machine, int gpu) {
     const std::vector<int> candidates = nearest(nics, machine.gpus[static_cast<std::size_t>(gpu)]);
     if (candidates.empty())
         return -1;
-    // The GPU's place among those that have the same to choose from.
+    // The GPU's index among those with the same candidates.
     std::size_t turn = 0;
     for (int other = 0; other < gpu; ++other)
         if (nearest(nics, machine.gpus[static_cast<std::size_t>(other)]) == candidates)

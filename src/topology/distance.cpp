@@ -20,7 +20,7 @@ Reach reach_of(const GpuFacts& gpu, const Cpus& binding) {
     return gpu.package.overlaps(binding) ? Reach::kPackage : Reach::kMachine;
 }
 
-// The shortest way from a NUMA node of these cores to one of the GPU; 0 where the machine does not say.
+// Returns the smallest latency from a NUMA node of these cores to one of the GPU; 0 where it is not known.
 int latency(const NodeFacts& facts, const Cpus& cores, const GpuFacts& gpu) {
     const std::size_t nodes = facts.nodes.size();
     if (facts.latency.size() != nodes * nodes)

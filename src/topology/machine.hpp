@@ -10,7 +10,7 @@
 namespace swy::topology {
 
 struct PciDevice {
-    std::string pci;     // "0000:44:00.0"; "unknown" where hwloc was not told of PCI devices
+    std::string pci;     // "0000:44:00.0"; "unknown" where hwloc could not read PCI devices
     std::string name;    // as hwloc or the driver has it; may be empty
     std::string uuid;    // of the driver; empty otherwise
     GpuFacts place;      // where it is, for a NIC too

@@ -27,7 +27,7 @@ Cost cost_of(const Step& step) {
     return cost;
 }
 
-// A path from the first of some GPUs through the others to one more GPU, all by their places in a table of steps.
+// A path from the first of some GPUs through the others to one more GPU, all as indices of a table of steps.
 class Path {
   public:
     Path(const NodeFacts& facts, const std::vector<int>& gpus, int next) : size_(gpus.size()) {
@@ -140,8 +140,8 @@ std::vector<int> ring_order(const NodeFacts& facts, std::span<const int> gpus, i
     std::sort(sorted.begin(), sorted.end());
     std::rotate(sorted.begin(), std::find(sorted.begin(), sorted.end(), gpus.front()), sorted.end());
     std::vector<int> ordered;
-    for (const std::size_t place : Path(facts, sorted, next).best())
-        ordered.push_back(sorted[place]);
+    for (const std::size_t position : Path(facts, sorted, next).best())
+        ordered.push_back(sorted[position]);
     return ordered;
 }
 

@@ -31,7 +31,7 @@ struct Ticket {
     std::uint32_t reserved;
     std::uint64_t offset;
     std::uint64_t bytes;
-    std::uint64_t id;         // of the allocation in its process: tells a handle of freed memory's successor apart
+    std::uint64_t id;         // of the allocation in its process: differs for a later allocation at the same address
     unsigned char device[8];  // the first half of the device's UUID
 };
 static_assert(sizeof(Ticket) <= CU_IPC_HANDLE_SIZE);

@@ -7,8 +7,8 @@
 
 namespace vgpu {
 
-// CUmemoryPool is a handle of it. Memory goes back to the device as soon as it is free: the pool counts, it keeps
-// nothing.
+// CUmemoryPool is a handle of it. Memory returns to the device as soon as it is freed: the pool counts bytes and keeps
+// none.
 struct MemoryPool {
     int device = 0;
     std::mutex lock;

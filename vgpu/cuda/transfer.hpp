@@ -1,4 +1,4 @@
-// How bytes move: the sides of a copy, what CUDA's documentation says of the copy's synchrony, and its performance.
+// Copies of bytes: their two sides, and when a copy returns, by CUDA's documentation.
 // Used by the copy and memset entry points.
 #pragma once
 
@@ -42,9 +42,9 @@ struct Box {
     std::size_t span(std::size_t pitch, std::size_t slice) const;
 };
 
-// Copies a box in `stream`'s order. `synchronous` tells the call's kind; whether it returns before the copy is complete
-// follows from that and from the sides, as "API synchronization behavior" in NVIDIA's manuals says, and never later
-// than there.
+// Copies a box in `stream`'s order. `synchronous` is the kind of the call; whether it returns before the copy is
+// complete follows from that and from the sides, by "API synchronization behavior" in NVIDIA's manuals, and it never
+// returns later than stated there.
 CUresult transfer(const Entry& entry, const std::shared_ptr<Stream>& stream, const Side& target, const Side& source,
                   const Box& box, bool synchronous);
 

@@ -19,13 +19,13 @@ cudaError_t find_kernel(const void* stub, CUfunction& function, Binary*& owner);
 // it the variable starts as zeros: initial values that nvcc put into the device code are not read.
 cudaError_t load_variables(Binary& binary, int device);
 
-struct VariablePlace {
+struct VariableLocation {
     CUdeviceptr address = 0;
     size_t bytes = 0;
 };
-// Where a variable lives on this thread's device. Needs a context. cudaErrorInvalidSymbol for an address that is no
-// registered variable.
-cudaError_t find_variable(const void* symbol, VariablePlace& place);
+// Returns a variable's address on this thread's device. Needs a context. cudaErrorInvalidSymbol for an address that is
+// no registered variable.
+cudaError_t find_variable(const void* symbol, VariableLocation& location);
 
 // After a device was reset its variables are gone, and come anew on next use.
 void forget_device(int device);

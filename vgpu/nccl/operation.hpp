@@ -1,5 +1,5 @@
-// Operations on streams: what a group holds for one communicator becomes one launch, which runs on a stream's thread
-// when both the stream and the family's order have come to it.
+// Operations on streams: the calls of a group on one communicator become one launch, which runs on a stream's thread
+// when it is first in both the stream and the family's order.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // Combines one block of elements from all ranks, a piece at a time, as their bytes arrive: in the order of a ring that
-// begins behind this rank, as NCCL's does, so that programs which rely on the order of the ranks are found out.
+// begins behind this rank, as NCCL's does, so that programs which rely on the order of the ranks fail.
 // Filled by links, owned by the step of an operation.
 #pragma once
 

@@ -16,7 +16,7 @@
 
 namespace vgpu::nccl {
 
-// How to reach a process's service. Sent from rank to rank as it is.
+// The address of a process's service, sent between ranks as raw bytes.
 struct Service {
     Address address;
     Name token{};  // who knows it may connect

@@ -88,7 +88,7 @@ ncclResult_t make_child(Communicator& parent, const std::vector<int>& chosen, co
             return result;
         family_rank = all_ranks(members.size());
     }
-    child.settle(name, std::move(members), rank, std::move(family_rank), std::move(family));
+    child.set_members(name, std::move(members), rank, std::move(family_rank), std::move(family));
     return ncclSuccess;
 }
 
@@ -136,7 +136,7 @@ ncclResult_t establish(Communicator& communicator, const std::vector<ncclUniqueI
     if (result != ncclSuccess)
         return result;
     const std::size_t count = members.size();
-    communicator.settle(name, std::move(members), communicator.rank, all_ranks(count), std::move(family));
+    communicator.set_members(name, std::move(members), communicator.rank, all_ranks(count), std::move(family));
     return ncclSuccess;
 }
 

@@ -83,7 +83,7 @@ class Timeline {
     this.draw();
   }
 
-  // The events that begin before this time, by halving: they are sorted and do not overlap within a row.
+  // Counts the events that begin before this time, by binary search: they are sorted and do not overlap within a row.
   countBefore(events, time) {
     let low = 0, high = events.length;
     while (low < high) {
