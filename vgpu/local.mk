@@ -31,7 +31,7 @@ vgpu_libvgpu_cuda_la_SOURCES = \
     vgpu/cuda/release.hpp vgpu/cuda/stream_api.cpp vgpu/cuda/stream_memory.cpp \
     vgpu/cuda/transfer.cpp vgpu/cuda/transfer.hpp vgpu/cuda/vmm.cpp
 vgpu_SCRIPTS += vgpu/lib/libcuda.so.1
-EXTRA_DIST += vgpu/cuda/libcuda.map
+EXTRA_DIST += vgpu/README.md vgpu/cuda/libcuda.map
 CLEANFILES += vgpu/lib/libcuda.so.1
 # nodelete: workers and exit handlers run this code to the end of the process, whoever closes the library.
 vgpu/lib/libcuda.so.1: vgpu/libvgpu_cuda.la vgpu/cuda/libcuda.map
