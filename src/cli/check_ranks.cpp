@@ -77,7 +77,7 @@ Check failed(const Ended& ended, const Launch& launch, double seconds) {
                 "this line by hand: " +
                     shell_line(launch)};
     return {kExchange, Health::kProblem, fmt::format("two ranks ended with status {}:\n{}", ended.status, ended.output),
-            "What mpirun says above tells the cause; this line repeats it: " + shell_line(launch)};
+            "mpirun's output above has the cause; this line repeats it: " + shell_line(launch)};
 }
 
 Check in_ranks(const std::vector<Account>& accounts, const Patient& patient) {

@@ -96,14 +96,14 @@ class Picture {
     // Lists each rank's choice, one a line.
     Box legend(double x, double y) const {
         Box box{x, y, 0, 0, ""};
-        const std::size_t told = std::min(node_.choices.size(), kMostRanks);
-        for (std::size_t rank = 0; rank <= told; ++rank) {
-            if (rank == told && told == node_.choices.size())
+        const std::size_t listed = std::min(node_.choices.size(), kMostRanks);
+        for (std::size_t rank = 0; rank <= listed; ++rank) {
+            if (rank == listed && listed == node_.choices.size())
                 break;
             const double at = y + kRow * static_cast<double>(rank) + 16;
-            const std::string line = rank < told ? choice(rank)
-                                                 : fmt::format("and {} more ranks (switchyard topo --format=text)",
-                                                               node_.choices.size() - told);
+            const std::string line = rank < listed ? choice(rank)
+                                                   : fmt::format("and {} more ranks (switchyard topo --format=text)",
+                                                                 node_.choices.size() - listed);
             box.drawing += text_element(x, at, line);
             box.width = std::max(box.width, width_of(line));
             box.height = at + kGap - y;

@@ -42,7 +42,7 @@ int topo(std::span<const std::string> arguments) {
     std::string xml;
     std::string format = "text";
     topology::Lists lists;
-    CLI::App app("Draws a node with its GPUs and network devices, and tells which GPU suits which rank, and why.",
+    CLI::App app("Draws a node with its GPUs and network devices, and says which GPU suits which rank, and why.",
                  "switchyard topo");
     app.add_option("--xml", xml, "a machine that hwloc recorded (lstopo FILE.xml) in place of this one")
         ->type_name("FILE");
