@@ -1,4 +1,4 @@
-/* What the virtual GPUs' libcuda.so.1 gives to its siblings libcudart and libnccl, beyond the public driver API.
+/* The functions that the virtual GPUs' libcuda.so.1 exports for libcudart and libnccl, beyond the public driver API.
  * Real drivers have none of these: programs and Switchyard itself never call them. */
 #ifndef SWITCHYARD_VGPU_PRIVATE_H
 #define SWITCHYARD_VGPU_PRIVATE_H

@@ -29,7 +29,8 @@ struct Strokes {  // of which a tree is drawn; all have three columns
     const char *inner, *last, *passing;
 };
 
-// As lstopo does: where the locale's characters are not UTF-8's, a terminal would show others in place of these.
+// Chooses the characters as lstopo does: box drawing ones in a UTF-8 locale alone, since other terminals cannot show
+// them.
 Strokes strokes_of_locale() {
     const bool utf8 = std::string_view(nl_langinfo(CODESET)) == "UTF-8";
     return utf8 ? Strokes{"├─ ", "└─ ", "│  "} : Strokes{"|- ", "`- ", "|  "};
@@ -138,7 +139,7 @@ std::string_view text_of(topology::Between between) {
     return kWords[static_cast<std::size_t>(between)];
 }
 
-// Where ranks get several GPUs: which, in the order of a ring.
+// Lists the GPUs of each rank, in the order of a ring, where ranks get several.
 std::string rings(const Node& node) {
     if (!some_share_is_several(node))
         return {};

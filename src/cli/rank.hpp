@@ -7,7 +7,7 @@
 
 namespace swy::cli {
 
-// Whether a launcher has started this process as one of a job's ranks.
+// Returns whether a launcher has started this process as one of a job's ranks.
 bool is_rank();
 
 struct LocalRank {

@@ -90,7 +90,7 @@ Launch job(const Plan& plan, const Folder& folder) {
     wishes.report = "json:" + (folder.path / "report").string();
     wishes.mpirun_options = {"-n", std::to_string(plan.ranks)};
     wishes.mpirun_options.insert(wishes.mpirun_options.end(), plan.mpirun_options.begin(), plan.mpirun_options.end());
-    // As switchyard run does it: the folder goes in front of a path that the user has mpirun export.
+    // The folder is put in front of a path that the user has mpirun export, as in switchyard run.
     if (const char* count = std::getenv("VGPU_COUNT"); plan.is_virtual && count != nullptr && plan.paths.virtual_gpus) {
         wishes.virtual_gpus = plan.paths.virtual_gpus->string();
         wishes.count = std::atoi(count);

@@ -1,6 +1,6 @@
-// Which GPU for each rank of a node: a plain function from a table of facts to a table of choices, the same on every
-// rank that has the same facts. No hwloc, no CUDA, no MPI here: `switchyard topo`, `switchyard run` and the library
-// make the facts, tests write them down.
+// Chooses a GPU for each rank of a node: a function from a table of facts to a table of choices, with one result on
+// every rank that has the same facts. No hwloc, no CUDA, no MPI here: `switchyard topo`, `switchyard run` and the
+// library make the facts, tests write them down.
 //
 // The rule. What a rank may see is a hard filter. Then, in this order: the GPU with the most ranks has as few as can
 // be; as few pairs of ranks as can be share a GPU; the ranks are as near to their GPUs as can be, in sum; ranks that
@@ -16,7 +16,7 @@
 
 namespace swy::topology {
 
-// How far a rank's cores are from a GPU: the smallest part of the machine that holds the GPU and some of the cores.
+// The distance of a rank's cores from a GPU: the smallest part of the machine that holds the GPU and some of the cores.
 enum class Reach : std::uint8_t { kLocal, kCache, kNuma, kUnknown, kPackage, kMachine };
 
 struct GpuFacts {

@@ -47,7 +47,7 @@ bool linked(const NodeFacts& facts, int one, int other, Step& found) {
     return true;
 }
 
-// By PCI, where both are behind one host bridge.
+// Finds the step over PCI; returns false where the GPUs are not behind one host bridge.
 bool joined(const GpuFacts& one, const GpuFacts& other, Step& found) {
     const auto parting = std::mismatch(one.path.begin(), one.path.end(), other.path.begin(), other.path.end());
     const std::int64_t shared = parting.first - one.path.begin();

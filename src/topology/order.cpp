@@ -9,7 +9,7 @@ namespace swy::topology {
 
 namespace {
 
-// What steps cost together: of each kind, the farthest first, how many there are and how long these are. Compared in
+// The cost of several steps: the number of steps of each kind and their length, the farthest kind first. Compared in
 // that order; a sum keeps the order of its parts.
 using Cost = std::array<std::int64_t, 2 * kBetween>;
 

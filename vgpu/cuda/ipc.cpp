@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint32_t kMemoryMagic = 0x6d757067;
 constexpr std::uint32_t kEventMagic = 0x65757067;
 
-// What the 64 bytes of a handle hold.
+// The contents of the 64 bytes of a handle.
 struct Ticket {
     std::uint32_t magic;
     std::int32_t process;

@@ -21,7 +21,7 @@ struct MemoryPool {
                     1};  // follow event dependencies, opportunistic, internal dependencies: accepted, of no effect
 };
 
-// Whether kernels of a device may touch the pool's memory: its own device's always.
+// Returns whether kernels of a device may access the pool's memory; those of its own device always may.
 inline bool reaches(MemoryPool& pool, int device) {
     const std::lock_guard guard(pool.lock);
     return device == pool.device || (pool.accessible_from >> device & 1) != 0;

@@ -5,7 +5,7 @@
 
 namespace vgpu::cuda {
 
-// As cuCtxGetStreamPriorityRange gives them on current GPUs.
+// The range that cuCtxGetStreamPriorityRange returns on current GPUs.
 constexpr int kLeastPriority = 0;
 constexpr int kGreatestPriority = -5;
 

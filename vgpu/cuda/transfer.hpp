@@ -19,8 +19,8 @@ struct Side {
 
 enum class Expect { Device, Host, Any };
 
-// Where [address, address + bytes) lives. False: not wholly inside one live allocation, or not what the call's name
-// promises (managed and page-locked memory are both host and device).
+// Finds the memory of [address, address + bytes). False: not wholly inside one live allocation, or not what the call's
+// name promises (managed and page-locked memory are both host and device).
 bool resolve(std::uintptr_t address, std::size_t bytes, Expect expect, Side& side);
 
 // A box of bytes: `height` rows of `width` bytes in `depth` slices.

@@ -1,4 +1,4 @@
-// What nvcc-compiled code registers when it is loaded: its kernels and its device variables, by host address and by
+// The kernels and device variables that nvcc-compiled code registers when it is loaded, by host address and by
 // device name. kernel.cpp, function.cpp, symbol.cpp and context.cpp use it.
 #pragma once
 
@@ -27,7 +27,7 @@ struct VariableLocation {
 // no registered variable.
 cudaError_t find_variable(const void* symbol, VariableLocation& location);
 
-// After a device was reset its variables are gone, and come anew on next use.
+// Discards the variables of a device that was reset; they are made anew at their next use.
 void forget_device(int device);
 
 }  // namespace vgpu::cudart

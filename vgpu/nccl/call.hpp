@@ -57,7 +57,7 @@ std::string describe(const Call& call);
 
 enum class Fit { Matches, Differs };
 
-// Whether the calls of two ranks that meet belong together. `strict` compares all that NCCL's manual asks to be equal;
+// Returns whether the calls of two ranks match. `strict` compares all that NCCL's manual asks to be equal;
 // otherwise only what decides whether the transfer on a GPU would complete with the right bytes.
 Fit compare(const Call& mine, const Call& theirs, bool strict);
 

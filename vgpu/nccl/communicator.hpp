@@ -27,7 +27,7 @@ struct Config {
     std::string name;
 };
 
-// What ncclConfig_t says; null is all defaults. NCCL_COMM_BLOCKING overrides, as in NCCL.
+// The values of an ncclConfig_t; null is all defaults. NCCL_COMM_BLOCKING overrides, as in NCCL.
 ncclResult_t read_config(const ncclConfig_t* given, Config& config);
 
 // An operator of the program's own.
@@ -67,9 +67,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     void begin_task();
     void finish_task(ncclResult_t result);
     void wait_for_task();
-    // What ncclCommGetAsyncError reports.
+    // The state that ncclCommGetAsyncError returns.
     ncclResult_t state() const;
-    // Whether calls may be made on it; NCCL's warning and error where not.
+    // Checks that calls may be made on it; else prints NCCL's warning and returns its error.
     ncclResult_t ready() const;
 
     // Operations that were launched and have not ended.

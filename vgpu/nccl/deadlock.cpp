@@ -42,8 +42,8 @@ std::string DeadlockSearch::search() {
     return {};
 }
 
-// Whether the peer, which says that it waits for this rank, does so: its call has no answer here, or its payload is
-// stuck.
+// Returns whether the peer really waits for this rank, as its probe says: its call has no answer here, or its payload
+// cannot move.
 bool DeadlockSearch::waited_for_by(int peer) const {
     if (family_.link(peer)->unanswered() != nullptr)
         return true;

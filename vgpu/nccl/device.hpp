@@ -40,7 +40,7 @@ int device_count();
 // Returns ncclUnhandledCudaError, after a warning with the driver's error text, or ncclSuccess.
 ncclResult_t checked(CUresult result, const char* call);
 
-// Whether the pointer is memory that a kernel on the device may use; `what` names the argument in the warning.
+// Checks that the pointer is memory that a kernel on the device may use; `what` names the argument in the warning.
 ncclResult_t check_pointer(const void* pointer, const Device& device, const char* call, const char* what);
 
 }  // namespace vgpu::nccl

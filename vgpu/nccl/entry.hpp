@@ -20,7 +20,7 @@ struct Entry {
 // `since` is the NCCL version code that brought the function.
 Entry enter(const char* function, int since = 0);
 
-// For a function that completes nothing later: a hang is one of the calling thread.
+// For a function without asynchronous work: a hang blocks the calling thread.
 ncclResult_t enter_at_once(const char* function, int since = 0);
 
 // NCCL's check of the communicator argument: ncclInvalidArgument with a warning for one that is not alive.

@@ -28,7 +28,7 @@ struct Task {
 // and before the sends and receives, which run all at once.
 ncclResult_t launch(std::vector<Task> tasks);
 
-// Whether every send to oneself in the group has its receive, as NCCL asks.
+// Returns whether every send of a rank to itself in the group has its receive, as NCCL requires.
 ncclResult_t check_own_transfers(const std::vector<Task>& tasks);
 
 }  // namespace vgpu::nccl

@@ -21,7 +21,7 @@ class Reducer {
     // Takes whole elements of `source` from the front of `bytes` while it is that rank's turn; returns the bytes taken.
     std::size_t take(int source, std::span<const std::byte> bytes);
 
-    // How many bytes of the result are final.
+    // The number of bytes of the result that are final.
     const std::size_t& ready() const { return ready_; }
     bool done() const { return finished_ == count_; }
 

@@ -32,7 +32,7 @@ class Fd {
     int fd_ = -1;
 };
 
-// Sent from rank to rank as it is.
+// Sent between ranks as raw bytes.
 struct Address {
     union {
         sockaddr any;

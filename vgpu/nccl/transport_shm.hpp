@@ -28,7 +28,7 @@ static_assert(sizeof(Ring) == 64 << 10 && Ring::kCapacity % kFrameAlignment == 0
 
 class Segment {
   public:
-    // Where another process of the host finds the segment. Sent from rank to rank as it is.
+    // The segment's file, for the other processes of the host; sent between ranks as raw bytes.
     struct Location {
         pid_t pid = 0;
         int fd = -1;
