@@ -31,7 +31,7 @@ vgpu_libvgpu_cuda_la_SOURCES = \
     vgpu/cuda/release.hpp vgpu/cuda/stream_api.cpp vgpu/cuda/stream_memory.cpp \
     vgpu/cuda/transfer.cpp vgpu/cuda/transfer.hpp vgpu/cuda/vmm.cpp
 vgpu_SCRIPTS += vgpu/lib/libcuda.so.1
-EXTRA_DIST += vgpu/cuda/libcuda.map
+EXTRA_DIST += vgpu/README.md vgpu/cuda/libcuda.map
 CLEANFILES += vgpu/lib/libcuda.so.1
 # nodelete: workers and exit handlers run this code to the end of the process, whoever closes the library.
 vgpu/lib/libcuda.so.1: vgpu/libvgpu_cuda.la vgpu/cuda/libcuda.map
@@ -90,13 +90,13 @@ vgpu_libvgpu_nccl_la_SOURCES = \
     vgpu/nccl/deadlock.hpp vgpu/nccl/debug.cpp vgpu/nccl/debug.hpp vgpu/nccl/device.cpp \
     vgpu/nccl/device.hpp vgpu/nccl/entry.cpp vgpu/nccl/entry.hpp vgpu/nccl/exchange.hpp \
     vgpu/nccl/executor.cpp vgpu/nccl/executor.hpp vgpu/nccl/family.cpp vgpu/nccl/family.hpp \
-    vgpu/nccl/gate.hpp vgpu/nccl/group.cpp vgpu/nccl/group.hpp vgpu/nccl/identity.cpp \
+    vgpu/nccl/group.cpp vgpu/nccl/group.hpp vgpu/nccl/identity.cpp \
     vgpu/nccl/identity.hpp vgpu/nccl/link.cpp vgpu/nccl/link.hpp vgpu/nccl/narrow_float.hpp \
     vgpu/nccl/operation.cpp vgpu/nccl/operation.hpp vgpu/nccl/reducer.cpp vgpu/nccl/reducer.hpp \
     vgpu/nccl/reduction.cpp vgpu/nccl/reduction.hpp vgpu/nccl/rendezvous.cpp \
     vgpu/nccl/rendezvous.hpp vgpu/nccl/settings.cpp vgpu/nccl/settings.hpp vgpu/nccl/setup.cpp \
-    vgpu/nccl/setup.hpp vgpu/nccl/socket.cpp vgpu/nccl/socket.hpp vgpu/nccl/transport_shm.cpp \
-    vgpu/nccl/transport_shm.hpp vgpu/nccl/transport_tcp.cpp vgpu/nccl/transport_tcp.hpp
+    vgpu/nccl/setup.hpp vgpu/nccl/socket.cpp vgpu/nccl/socket.hpp vgpu/nccl/ticket_lock.hpp \
+    vgpu/nccl/transport_shm.cpp vgpu/nccl/transport_shm.hpp vgpu/nccl/transport_tcp.cpp vgpu/nccl/transport_tcp.hpp
 vgpu_SCRIPTS += vgpu/lib/libnccl.so.2
 EXTRA_DIST += vgpu/nccl/libnccl.map
 CLEANFILES += vgpu/lib/libnccl.so.2

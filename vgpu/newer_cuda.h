@@ -1,12 +1,12 @@
-// What CUDA 13.0's headers declare and older ones (12.2 and later) do not. The virtual GPUs have the interface of CUDA
-// 13.0 whichever headers are at hand. Included after cuda.h (and the runtime's headers) by vgpu/cuda/api.hpp,
+// Declarations of CUDA 13.0's headers that older ones (12.2 and later) do not have. The virtual GPUs have the interface
+// of CUDA 13.0 whichever headers are at hand. Included after cuda.h (and the runtime's headers) by vgpu/cuda/api.hpp,
 // vgpu/cudart/runtime.hpp and tests/vgpu/cuda only. What the header declares too is declared a second time; a macro
 // hides an enumerator of the same name and value.
 #pragma once
 
 namespace vgpu {
 
-// What cuDriverGetVersion and CUDA 13's cudaRuntimeGetVersion answer.
+// The version that cuDriverGetVersion and CUDA 13's cudaRuntimeGetVersion return.
 inline constexpr int kCudaVersion = 13000;
 
 }  // namespace vgpu

@@ -1,4 +1,4 @@
-/* What the virtual GPUs' libcuda.so.1 gives to its siblings libcudart and libnccl, beyond the public driver API.
+/* The functions that the virtual GPUs' libcuda.so.1 exports for libcudart and libnccl, beyond the public driver API.
  * Real drivers have none of these: programs and Switchyard itself never call them. */
 #ifndef SWITCHYARD_VGPU_PRIVATE_H
 #define SWITCHYARD_VGPU_PRIVATE_H
@@ -14,10 +14,10 @@ extern "C" {
  * allocation known to the driver. */
 __attribute__((visibility("default"))) void* vgpu_alias(unsigned long long address, size_t bytes);
 
-/* What VGPU_FAULTS asks of this call of `function` on this process (calls are counted per function and process, from
- * 1). `hang` means: the operation is accepted and never completes. `die` does not return: the process ends by SIGKILL.
- * With kVgpuFaultError `*error_name` is the name the user wrote, e.g. "ncclRemoteError" or "CUDA_ERROR_OUT_OF_MEMORY";
- * the caller maps it. */
+/* Returns the fault of VGPU_FAULTS for this call of `function` in this process (calls are counted per function and
+ * process, from 1). `hang` means: the operation is accepted and never completes. `die` does not return: the process
+ * ends by SIGKILL. With kVgpuFaultError `*error_name` is the name the user wrote, e.g. "ncclRemoteError" or
+ * "CUDA_ERROR_OUT_OF_MEMORY"; the caller maps it. */
 enum vgpu_fault_kind { kVgpuFaultNone = 0, kVgpuFaultError = 1, kVgpuFaultHang = 2 };
 __attribute__((visibility("default"))) enum vgpu_fault_kind vgpu_fault(const char* function, const char** error_name);
 

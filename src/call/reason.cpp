@@ -15,7 +15,7 @@ struct Words {
 };
 
 constexpr std::array<Words, kReasons> kWords = {{
-    {Reason::kNone, "none", "its buffers ask for this carrier", ""},
+    {Reason::kNone, "none", "its buffers ask for this transport", ""},
     {Reason::kSmall, "small", "smaller than the threshold, where staging has the lower latency", ""},
     {Reason::kBuffered, "buffered", "a buffered send, which MPI keeps in the program's own host buffer",
      "Where the program allows it, use MPI_Isend."},

@@ -17,15 +17,15 @@ std::string file_without_name(const CLI::App& app) {
     return {};
 }
 
-std::string seconds_problem(const std::string& word) {
+std::string seconds_problem(const std::string& argument) {
     char* end = nullptr;
-    const double seconds = std::strtod(word.c_str(), &end);
+    const double seconds = std::strtod(argument.c_str(), &end);
     const bool number = *end == '\0' && seconds > 0 && std::isfinite(seconds);
-    return number ? "" : "a number of seconds above 0, not " + word;
+    return number ? "" : "a number of seconds above 0, not " + argument;
 }
 
-std::optional<int> read_arguments(CLI::App& app, std::span<const std::string> words) {
-    std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants them
+std::optional<int> read_arguments(CLI::App& app, std::span<const std::string> arguments) {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
     try {
         app.parse(reversed);
     } catch (const CLI::CallForHelp&) {

@@ -1,4 +1,4 @@
-// The command line of a subcommand: how each is read, and how each says that it was not understood.
+// Reads the command line of a subcommand, and reports what is wrong with it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,17 +8,17 @@
 
 namespace swy::cli {
 
-// Reads the words into what the options were bound to. Nothing when all is well; else the status to exit with: help was
-// asked for and printed, or a sentence says what was not understood.
-std::optional<int> read_arguments(CLI::App& app, std::span<const std::string> words);
+// Parses the arguments into the variables that the options are bound to. Returns nothing on success; else the exit
+// status, after help was asked for and printed, or after a sentence on standard error that names the mistake.
+std::optional<int> read_arguments(CLI::App& app, std::span<const std::string> arguments);
 
-// Which option that names a file was given "", as from a shell's variable that is not set: that would count as not
-// given.
+// Returns a sentence on an option that takes a file's name and was given "", as from an unset shell variable; else "".
+// CLI11 treats such an option as not given.
 std::string file_without_name(const CLI::App& app);
 
-// Of an option that takes seconds: "" or what is wrong with its word. CLI11's own check tells all numbers that there
-// are.
-std::string seconds_problem(const std::string& word);
+// Returns "" or what is wrong with the value of an option that takes seconds. CLI11's own check would print the range
+// of all doubles.
+std::string seconds_problem(const std::string& argument);
 
 // "switchyard topo: TEXT" on standard error.
 int refuse(const CLI::App& app, const std::string& text, int status);

@@ -30,12 +30,12 @@ constexpr long kMostOutput = 4096;
     dup2(output, STDERR_FILENO);
     for (const auto& [name, value] : launch.added)
         setenv(name.c_str(), value.c_str(), 1);
-    std::vector<char*> words;
-    for (const std::string& word : launch.words)
-        words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    execvp(words[0], words.data());
-    std::fprintf(stderr, "%s: %s\n", words[0], std::strerror(errno));
+    std::vector<char*> arguments;
+    for (const std::string& argument : launch.arguments)
+        arguments.push_back(const_cast<char*>(argument.c_str()));
+    arguments.push_back(nullptr);
+    execvp(arguments[0], arguments.data());
+    std::fprintf(stderr, "%s: %s\n", arguments[0], std::strerror(errno));
     _exit(127);
 }
 

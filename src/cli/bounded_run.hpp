@@ -1,5 +1,4 @@
-// Another program, started and waited for no longer than so many seconds. For the checks of `switchyard doctor` and for
-// `switchyard tune`.
+// Runs another program and waits for it, up to a limit in seconds. For `switchyard doctor` and `switchyard tune`.
 #pragma once
 
 #include <functional>
@@ -15,8 +14,8 @@ struct Ended {
     std::string output;  // both streams, its last lines
 };
 
-// In a process group of its own, which is ended as a whole when the time has passed. `meanwhile` is called now and
-// then.
+// Runs the program in a process group of its own, which is ended as a whole when the time has passed. Calls `meanwhile`
+// between waits.
 Ended run_bounded(const Launch& launch, double seconds, const std::function<void()>& meanwhile = {});
 
 }  // namespace swy::cli

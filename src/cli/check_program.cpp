@@ -73,7 +73,7 @@ Check look_at_libraries(const Patient& patient, const std::string& program, cons
     return look_at_order(patient, program, *mpi, find(all, "libswitchyard.so"));
 }
 
-// Whatever else is well, the dynamic linker does not start a program without all of its libraries.
+// The dynamic linker does not start a program unless it finds all of its libraries.
 Check look_for_all(const Patient& patient, const std::string& program, const std::vector<Needed>& all) {
     Check check = look_at_libraries(patient, program, all);
     const auto missing = std::find_if(all.begin(), all.end(), [](const Needed& one) { return one.file.empty(); });

@@ -50,7 +50,7 @@ Launch two_ranks(const Patient& patient, const Folder& folder) {
     wishes.shim = patient.found.switchyard.file;
     wishes.report = "json:" + (folder.path / "report").string();
     wishes.mpirun_options = {"-n", "2"};
-    wishes.program = {patient.found.places.exchange->string(), (folder.path / "accounts").string()};
+    wishes.program = {patient.found.paths.exchange->string(), (folder.path / "accounts").string()};
     Environment environment;
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string text = *entry;
@@ -58,7 +58,7 @@ Launch two_ranks(const Patient& patient, const Folder& folder) {
             environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
     }
     Launch launch = make_launch(wishes, environment);
-    // Two ranks may be more than this machine has cores; and a superuser means it, who asks the doctor.
+    // This machine may have fewer cores than two ranks need, and mpirun refuses root unless it is told to allow it.
     for (const auto& [name, value] :
          {std::pair("OMPI_MCA_rmaps_base_oversubscribe", "1"),
           std::pair("PRTE_MCA_rmaps_default_mapping_policy", ":OVERSUBSCRIBE"),
@@ -77,7 +77,7 @@ Check failed(const Ended& ended, const Launch& launch, double seconds) {
                 "this line by hand: " +
                     shell_line(launch)};
     return {kExchange, Health::kProblem, fmt::format("two ranks ended with status {}:\n{}", ended.status, ended.output),
-            "What mpirun says above tells the cause; this line repeats it: " + shell_line(launch)};
+            "mpirun's output above has the cause; this line repeats it: " + shell_line(launch)};
 }
 
 Check in_ranks(const std::vector<Account>& accounts, const Patient& patient) {
@@ -98,8 +98,8 @@ Check in_ranks(const std::vector<Account>& accounts, const Patient& patient) {
     return {kInRanks, Health::kGood, "LD_PRELOAD is in effect in both ranks", ""};
 }
 
-// What carried device memory, as the job's own report tells it.
-std::string carried(const fs::path& report_file) {
+// Returns the transport of each call, read from the job's own report.
+std::string transports(const fs::path& report_file) {
     report::Summary summary;
     std::string text;
     if (!report::from_json(content(report_file), summary).empty())
@@ -122,9 +122,10 @@ Check exchanged(const std::vector<Account>& accounts, const fs::path& report_fil
                     "Report this with the output of switchyard info."};
     }
     const bool device = !accounts[0].device.empty();
-    return {kExchange, Health::kGood,
-            fmt::format("1 MiB of {} memory each way and summed: {}", device ? "device" : "host", carried(report_file)),
-            ""};
+    return {
+        kExchange, Health::kGood,
+        fmt::format("1 MiB of {} memory each way and summed: {}", device ? "device" : "host", transports(report_file)),
+        ""};
 }
 
 Check one_gpu_each(const std::vector<Account>& accounts) {
@@ -143,11 +144,11 @@ Check one_gpu_each(const std::vector<Account>& accounts) {
 }  // namespace
 
 std::vector<Check> check_ranks(const Patient& patient) {
-    const Places& places = patient.found.places;
-    if (!places.exchange || !places.shim || patient.mpirun.empty() || !can_be_preloaded(places.shim->string()))
+    const InstallPaths& paths = patient.found.paths;
+    if (!paths.exchange || !paths.shim || patient.mpirun.empty() || !can_be_preloaded(paths.shim->string()))
         return {{kExchange, Health::kNote, "two ranks were not started",
-                 places.exchange ? "Solve the problems above first."
-                                 : "switchyard-exchange is not at " + places.expected_exchange.string() + "."}};
+                 paths.exchange ? "Solve the problems above first."
+                                : "switchyard-exchange is not at " + paths.expected_exchange.string() + "."}};
     const Folder folder("switchyard-doctor");
     if (folder.path.empty())
         return {{kExchange, Health::kProblem, "no folder for temporary files can be made",

@@ -44,15 +44,15 @@ std::string major_version(const std::string& text) {
 std::vector<std::string> preloaded() {
     const char* text = std::getenv("LD_PRELOAD");
     std::vector<std::string> all;
-    std::string word;
+    std::string library;
     for (const char* at = text != nullptr ? text : ""; *at != '\0'; ++at) {
         if (*at != ' ' && *at != ':')
-            word += *at;
-        else if (!word.empty())
-            all.push_back(std::exchange(word, {}));
+            library += *at;
+        else if (!library.empty())
+            all.push_back(std::exchange(library, {}));
     }
-    if (!word.empty())
-        all.push_back(word);
+    if (!library.empty())
+        all.push_back(library);
     return all;
 }
 

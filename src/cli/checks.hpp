@@ -1,4 +1,4 @@
-// What `switchyard doctor` looks at. Each check has a result, what was seen, and what to do where something is wrong.
+// The checks of `switchyard doctor`. Each has a result, what was found, and what to do where something is wrong.
 #pragma once
 
 #include <string>
@@ -32,10 +32,11 @@ Check check_settings(const Patient& patient);
 Check check_shared_memory(const Patient& patient);
 Check check_preload(const Patient& patient);
 
-// Of the program that is named: its libraries, and what is wrong with what it brings.
+// Checks the program that is named: which libraries it would be started with, and which of them do not work here.
 std::vector<Check> check_program(const Patient& patient);
 
-// Starts two ranks: is the library in them, do they exchange data, has each a GPU of its own?
+// Starts two ranks, and checks that the library is loaded in both, that they exchange data, and that each has its own
+// GPU.
 std::vector<Check> check_ranks(const Patient& patient);
 
 }  // namespace swy::cli

@@ -24,18 +24,18 @@ constexpr const char* kNotes =
     "  switchyard doctor\n"
     "  switchyard doctor --virtual-gpus 2 ./app\n";
 
-constexpr std::string_view kWords[] = {"good", "note", "problem"};  // by Health
+constexpr std::string_view kNames[] = {"good", "note", "problem"};  // by Health
 constexpr std::string_view kColours[] = {"\033[32m", "\033[33m", "\033[31m"};
 
-std::string_view word(Health health) {
-    return kWords[static_cast<std::size_t>(health)];
+std::string_view name_of(Health health) {
+    return kNames[static_cast<std::size_t>(health)];
 }
 
 bool wants_colour() {
     const char* terminal = std::getenv("TERM");
-    const char* plain = std::getenv("NO_COLOR");  // no-color.org
+    const char* no_color = std::getenv("NO_COLOR");  // no-color.org
     return isatty(STDOUT_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb" &&
-           (plain == nullptr || *plain == '\0');
+           (no_color == nullptr || *no_color == '\0');
 }
 
 // Prints each check when it is done; on a terminal what is being looked at, before.
@@ -50,7 +50,7 @@ class Printer {
         if (isatty(STDOUT_FILENO) != 0)
             std::fputs("\r\033[K", stdout);
         const auto health = static_cast<std::size_t>(check.health);
-        fmt::print("  {}{:<8}{} {:<14} {}\n", colour_ ? kColours[health] : "", word(check.health),
+        fmt::print("  {}{:<8}{} {:<14} {}\n", colour_ ? kColours[health] : "", name_of(check.health),
                    colour_ ? "\033[0m" : "", check.name, indented(check.seen));
         if (!check.remedy.empty())
             fmt::print("{:26}{}\n", "", indented(check.remedy));
@@ -92,7 +92,7 @@ std::string as_json(const std::vector<Check>& checks, bool healthy) {
     all["checks"] = nlohmann::ordered_json::array();
     for (const Check& check : checks)
         all["checks"].push_back(
-            {{"name", check.name}, {"result", word(check.health)}, {"seen", check.seen}, {"remedy", check.remedy}});
+            {{"name", check.name}, {"result", name_of(check.health)}, {"seen", check.seen}, {"remedy", check.remedy}});
     return all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -122,7 +122,7 @@ int examine(const Patient& patient, bool json) {
 
 }  // namespace
 
-int doctor(std::span<const std::string> words) {
+int doctor(std::span<const std::string> arguments) {
     Patient patient;
     bool json = false;
     int count = 0;
@@ -138,10 +138,10 @@ int doctor(std::span<const std::string> words) {
         ->type_name("SECONDS")
         ->check(CLI::Validator(seconds_problem, ""));
     app.footer(kNotes);
-    if (const auto status = read_arguments(app, words))
+    if (const auto status = read_arguments(app, arguments))
         return *status;
     if (gpus->count() > 0)
-        return restart_with_virtual_gpus(count, "doctor", words);
+        return restart_with_virtual_gpus(count, "doctor", arguments);
     settings::Values values;
     patient.bad_settings = settings::read(values);
     patient.found = probe(values.nccl_library, mpirun);

@@ -1,4 +1,4 @@
-// What lies in an ELF file, a program or a shared library: read as a file, so that nothing of it is started.
+// Reads an ELF file, a program or a shared library, without loading it, so that none of its code runs.
 #pragma once
 
 #include <cstddef>

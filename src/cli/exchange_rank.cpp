@@ -1,5 +1,5 @@
-// switchyard-exchange FILE: the program of which `switchyard doctor` starts two ranks. An MPI program like any other:
-// what happens to it happens to users' programs. Rank 0 writes to FILE what each rank has found and whether the data
+// switchyard-exchange FILE: the program of which `switchyard doctor` starts two ranks. It is an ordinary MPI program,
+// so what fails in it fails in users' programs too. Rank 0 writes to FILE what each rank has found and whether the data
 // was right.
 #include <cuda.h>
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ constexpr std::size_t kCount = 1 << 18;  // floats, 1 MiB: by default large enou
 constexpr std::size_t kBytes = kCount * sizeof(float);
 constexpr int kAccountBytes = 4096;
 
-// The driver's function of this name, called; its error as text in `problem`, after which nothing is called any more.
+// Calls the driver's function of this name. An error is stored as text in `problem`, and later calls do nothing.
 class Driver {
   public:
     explicit Driver(void* library) : library_(library) {}

@@ -19,19 +19,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kSchema = 1;  // of the JSON form: counted up when a member is taken away or changes its meaning
+constexpr int kSchema = 1;  // of the JSON form; increased when a member is removed or changes its meaning
 
-struct Told {
+struct Collected {
     Findings found;
     std::vector<settings::Shown> settings;
     std::string bad_settings;  // one a line
     bool enabled = true;       // SWITCHYARD
 };
 
-// What MPIX_Query_cuda_support answers in a program that is started here with Switchyard.
-bool cuda_aware(const Told& told) {
-    const Findings& found = told.found;
-    return told.enabled && found.switchyard.problem.empty() && found.mpi.problem.empty() &&
+// Returns what MPIX_Query_cuda_support returns in a program that is started here with Switchyard.
+bool cuda_aware(const Collected& collected) {
+    const Findings& found = collected.found;
+    return collected.enabled && found.switchyard.problem.empty() && found.mpi.problem.empty() &&
            (found.driver.state == "usable" || found.driver.state == "no device");
 }
 
@@ -74,16 +74,16 @@ Json as_json(const std::vector<settings::Shown>& settings) {
     return all;
 }
 
-std::string as_json(const Told& told) {
-    const Findings& found = told.found;
+std::string as_json(const Collected& collected) {
+    const Findings& found = collected.found;
     Json all;
     all["schema"] = kSchema;
-    all["cuda_aware"] = cuda_aware(told);
+    all["cuda_aware"] = cuda_aware(collected);
     all["switchyard"] = as_json(found.switchyard);
-    all["switchyard"]["command"] = found.places.command.string();
+    all["switchyard"]["command"] = found.paths.command.string();
     all["switchyard"]["command_version"] = PACKAGE_VERSION;
     all["switchyard"]["virtual_gpus"] =
-        found.places.virtual_gpus ? Json(found.places.virtual_gpus->string()) : Json(nullptr);
+        found.paths.virtual_gpus ? Json(found.paths.virtual_gpus->string()) : Json(nullptr);
     all["mpi"] = as_json(found.mpi);
     all["mpi"]["version"] = or_null(version_number(found.mpi.version));
     all["mpi"]["library"] = or_null(found.mpi.version);
@@ -95,14 +95,14 @@ std::string as_json(const Told& told) {
     all["nccl"]["told_rdma_devices"] = or_null(found.rdma);
     all["kernels"] = {{"built", device::kernels_built()}, {"text", device::kernels_text()}};
     all["hwloc"] = {{"api_version", found.hwloc}};
-    all["settings"] = as_json(told.settings);
-    all["bad_settings"] = or_null(told.bad_settings);
+    all["settings"] = as_json(collected.settings);
+    all["bad_settings"] = or_null(collected.bad_settings);
     return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 constexpr std::size_t kTextWidth = 104;  // with the label: a terminal of 120 columns
 
-// A label and its text; a long text goes on below itself. Words are not cut: they may be paths.
+// Formats a label and its text; a long text is wrapped below itself, between words alone: these may be paths.
 std::string row(std::string_view label, const std::string& text) {
     std::string rows;
     std::size_t begin = 0;
@@ -132,7 +132,7 @@ std::string library_row(std::string_view label, const LibraryFound& library) {
     return rows;
 }
 
-// Each state of the driver in a person's words: what it means for a program run from here, and what can be done.
+// Describes each state of the driver: what it means for a program run from here, and what can be done.
 std::string driver_rows(const DriverFound& driver) {
     std::string what = driver.is_virtual ? "virtual" : "real";
     std::string rows;
@@ -154,14 +154,14 @@ std::string driver_rows(const DriverFound& driver) {
     return rows;
 }
 
-std::string as_text(const Told& told) {
-    const Findings& found = told.found;
+std::string as_text(const Collected& collected) {
+    const Findings& found = collected.found;
     std::string text = "switchyard " PACKAGE_VERSION "\n";
-    text += row("command", found.places.command.string());
+    text += row("command", found.paths.command.string());
     text += library_row("library", found.switchyard);
-    text += row("virtual GPUs", found.places.virtual_gpus
-                                    ? found.places.virtual_gpus->string()
-                                    : "not installed (looked in " + found.places.expected_virtual_gpus.string() + ")");
+    text += row("virtual GPUs", found.paths.virtual_gpus
+                                    ? found.paths.virtual_gpus->string()
+                                    : "not installed (looked in " + found.paths.expected_virtual_gpus.string() + ")");
     text += "\nfound\n";
     text += library_row("MPI", found.mpi);
     text += row("mpirun", found.mpirun.file.empty() ? "not in PATH (Debian: openmpi-bin)"
@@ -176,18 +176,18 @@ std::string as_text(const Told& told) {
     text += "\nsettings\n";
     std::size_t widest = 0;
     std::size_t widest_value = 0;
-    for (const settings::Shown& shown : told.settings) {
+    for (const settings::Shown& shown : collected.settings) {
         widest = std::max(widest, shown.name.size());
         widest_value = std::max(widest_value, shown.value.size());
     }
-    for (const settings::Shown& shown : told.settings)
+    for (const settings::Shown& shown : collected.settings)
         text += fmt::format("  {:<{}}  {:<{}}  {}\n", shown.name, widest, shown.value, widest_value, shown.origin);
     return text;
 }
 
 }  // namespace
 
-int info(std::span<const std::string> words) {
+int info(std::span<const std::string> arguments) {
     std::string format = "text";
     int count = 0;
     CLI::App app(
@@ -200,21 +200,22 @@ int info(std::span<const std::string> words) {
         app.add_option("--virtual-gpus", count, "as a program sees it under switchyard run --virtual-gpus N")
             ->type_name("N")
             ->check(CLI::Range(0, 64).description(""));
-    if (const auto status = read_arguments(app, words))
+    if (const auto status = read_arguments(app, arguments))
         return *status;
     if (gpus->count() > 0)
-        return restart_with_virtual_gpus(count, "info", words);
+        return restart_with_virtual_gpus(count, "info", arguments);
     settings::Values values;
-    Told told;
-    told.bad_settings = settings::read(values);
+    Collected collected;
+    collected.bad_settings = settings::read(values);
     settings::install(values, false);
-    told.settings = settings::show();
-    told.enabled = values.enabled;
-    told.found = probe(values.nccl_library);
-    std::fputs((format == "json" ? as_json(told) : as_text(told)).c_str(), stdout);
-    if (!told.bad_settings.empty())
-        std::fprintf(stderr, "%s\n", told.bad_settings.c_str());
-    return told.bad_settings.empty() && told.found.switchyard.problem.empty() && told.found.mpi.problem.empty()
+    collected.settings = settings::show();
+    collected.enabled = values.enabled;
+    collected.found = probe(values.nccl_library);
+    std::fputs((format == "json" ? as_json(collected) : as_text(collected)).c_str(), stdout);
+    if (!collected.bad_settings.empty())
+        std::fprintf(stderr, "%s\n", collected.bad_settings.c_str());
+    return collected.bad_settings.empty() && collected.found.switchyard.problem.empty() &&
+                   collected.found.mpi.problem.empty()
                ? kDone
                : kProblem;
 }

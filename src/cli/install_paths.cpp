@@ -29,37 +29,37 @@ Found try_file(const fs::path& path) {
 
 }  // namespace
 
-Places find_places() {
-    Places places;
+InstallPaths find_install_paths() {
+    InstallPaths paths;
     std::error_code problem;
-    places.command = fs::read_symlink("/proc/self/exe", problem);
-    const fs::path here = places.command.parent_path();
+    paths.command = fs::read_symlink("/proc/self/exe", problem);
+    const fs::path here = paths.command.parent_path();
     // A build folder has configure's traces beside the command; there the library is in libtool's .libs.
     if (is_there(here / "config.status")) {
-        places.expected_library = here / ".libs" / kLibrary;
-        places.expected_virtual_gpus = here / "vgpu/lib";
-        places.expected_exchange = here / kExchange;
-        places.expected_measure = here / kMeasure;
+        paths.expected_library = here / ".libs" / kLibrary;
+        paths.expected_virtual_gpus = here / "vgpu/lib";
+        paths.expected_exchange = here / kExchange;
+        paths.expected_measure = here / kMeasure;
     } else {
         const fs::path lib = (here / fs::path(SWY_LIBDIR).lexically_relative(SWY_BINDIR)).lexically_normal();
-        places.expected_library = lib / kLibrary;
-        places.expected_virtual_gpus = lib / "switchyard/vgpu";
-        places.expected_exchange = lib / "switchyard" / kExchange;
-        places.expected_measure = lib / "switchyard" / kMeasure;
+        paths.expected_library = lib / kLibrary;
+        paths.expected_virtual_gpus = lib / "switchyard/vgpu";
+        paths.expected_exchange = lib / "switchyard" / kExchange;
+        paths.expected_measure = lib / "switchyard" / kMeasure;
     }
-    // The name without a version is for linking: a distribution may have it in a package of its own.
-    const fs::path with_version = places.expected_library.string() + ".1";
-    if (is_there(places.expected_library))
-        places.shim = places.expected_library;
+    // The name without a version is for linking: a distribution may ship it in its development package alone.
+    const fs::path with_version = paths.expected_library.string() + ".1";
+    if (is_there(paths.expected_library))
+        paths.shim = paths.expected_library;
     else if (is_there(with_version))
-        places.shim = with_version;
-    if (is_there(places.expected_virtual_gpus / "libcuda.so.1"))
-        places.virtual_gpus = places.expected_virtual_gpus;
-    if (is_there(places.expected_exchange))
-        places.exchange = places.expected_exchange;
-    if (is_there(places.expected_measure))
-        places.measure = places.expected_measure;
-    return places;
+        paths.shim = with_version;
+    if (is_there(paths.expected_virtual_gpus / "libcuda.so.1"))
+        paths.virtual_gpus = paths.expected_virtual_gpus;
+    if (is_there(paths.expected_exchange))
+        paths.exchange = paths.expected_exchange;
+    if (is_there(paths.expected_measure))
+        paths.measure = paths.expected_measure;
+    return paths;
 }
 
 Found find_program(std::string_view name, fs::path& path) {

@@ -1,4 +1,4 @@
-// Where the parts of Switchyard and the programs it starts are. For the switchyard command only.
+// Paths of the parts of Switchyard and of the programs that it starts. For the switchyard command only.
 #pragma once
 
 #include <filesystem>
@@ -8,20 +8,20 @@
 
 namespace swy::cli {
 
-// The parts that belong to this executable, found from its own place: beside it in a build folder, by the configured
-// distance between bin and lib otherwise, so that an installation may be moved as a whole.
-struct Places {
+// The parts that belong to this executable, found relative to its own path: beside it in a build folder, else by the
+// configured relative path from bin to lib, so that an installation may be moved as a whole.
+struct InstallPaths {
     std::filesystem::path command;                      // this executable
     std::optional<std::filesystem::path> shim;          // libswitchyard.so
     std::optional<std::filesystem::path> virtual_gpus;  // folder of the virtual libcuda, libcudart and libnccl
     std::optional<std::filesystem::path> exchange;      // switchyard-exchange, of which the doctor starts two ranks
     std::optional<std::filesystem::path> measure;       // switchyard-measure, which tune starts
-    // Where they should be.
+    // Paths at which these are expected, for messages.
     std::filesystem::path expected_library, expected_virtual_gpus, expected_exchange, expected_measure;
 };
-Places find_places();
+InstallPaths find_install_paths();
 
-// As the shell finds a program: a name with a slash is a file, another is looked up in PATH.
+// Finds a program as the shell does: a name with a slash is a file, any other is looked up in PATH.
 enum class Found { kYes, kNotExecutable, kNo };
 Found find_program(std::string_view name, std::filesystem::path& path);
 

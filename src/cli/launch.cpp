@@ -19,16 +19,16 @@ bool has(const Environment& environment, std::string_view name) {
     return std::any_of(environment.begin(), environment.end(), [&](const auto& entry) { return entry.first == name; });
 }
 
-// The program's own "-x NAME=VALUE" among mpirun's options, taken out: what we give the variable has to contain it, and
-// two -x of one name are an error to mpirun. Returns whether it was there.
+// Removes the user's own "-x NAME=VALUE" from mpirun's options: the value that we export has to contain it, and mpirun
+// refuses two -x of one name. Returns whether it was there.
 bool take_exported(std::vector<std::string>& options, std::string_view name, std::string& value) {
     for (std::size_t i = 0; i + 1 < options.size(); ++i) {
-        const std::string_view word = options[i + 1];
-        if ((options[i] != "-x" && options[i] != "--x") || word.substr(0, word.find('=')) != name)
+        const std::string_view argument = options[i + 1];
+        if ((options[i] != "-x" && options[i] != "--x") || argument.substr(0, argument.find('=')) != name)
             continue;
-        const bool with_value = word.size() > name.size();
+        const bool with_value = argument.size() > name.size();
         if (with_value)
-            value = word.substr(name.size() + 1);
+            value = argument.substr(name.size() + 1);
         options.erase(options.begin() + static_cast<std::ptrdiff_t>(i),
                       options.begin() + static_cast<std::ptrdiff_t>(i) + 2);
         return with_value;
@@ -38,8 +38,8 @@ bool take_exported(std::vector<std::string>& options, std::string_view name, std
 
 bool exports(const std::vector<std::string>& options, std::string_view name) {
     for (std::size_t i = 0; i + 1 < options.size(); ++i) {
-        const std::string_view word = options[i + 1];
-        if ((options[i] == "-x" || options[i] == "--x") && word.substr(0, word.find('=')) == name)
+        const std::string_view argument = options[i + 1];
+        if ((options[i] == "-x" || options[i] == "--x") && argument.substr(0, argument.find('=')) == name)
             return true;
     }
     return false;
@@ -64,8 +64,9 @@ constexpr std::pair<const char*, const char*> kSharedCores[] = {{"OMPI_MCA_hwloc
 
 // Open MPI 4.1 lets the variable win over this option.
 bool forbids_oversubscription(const std::vector<std::string>& options) {
-    return std::any_of(options.begin(), options.end(),
-                       [](const auto& word) { return word == "--nooversubscribe" || word == "-nooversubscribe"; });
+    return std::any_of(options.begin(), options.end(), [](const auto& argument) {
+        return argument == "--nooversubscribe" || argument == "-nooversubscribe";
+    });
 }
 
 void add_unless_set(std::span<const std::pair<const char*, const char*>> variables, const Environment& environment,
@@ -100,7 +101,7 @@ Launch make_rank(const Wishes& wishes, const Environment& environment) {
         launch.added.emplace_back("SWITCHYARD_REPORT", wishes.report);
     if (wishes.gpus == "none")
         launch.added.emplace_back("CUDA_VISIBLE_DEVICES", "-1");
-    launch.words = wishes.program;
+    launch.arguments = wishes.program;
     return launch;
 }
 
@@ -142,26 +143,26 @@ Launch make_launch(const Wishes& wishes, const Environment& environment) {
         if (ours && !given)
             exported(name);
     }
-    std::vector<std::string>& words = launch.words;
-    words.push_back(wishes.mpirun);
-    words.insert(words.end(), options.begin(), options.end());
-    words.insert(words.end(), exports_of_ours.begin(), exports_of_ours.end());
+    std::vector<std::string>& arguments = launch.arguments;
+    arguments.push_back(wishes.mpirun);
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.insert(arguments.end(), exports_of_ours.begin(), exports_of_ours.end());
     if (wishes.gpus == "near" || wishes.gpus == "spread")
-        words.insert(words.end(), {wishes.command, "place", wishes.gpus, "--"});
-    for (const std::string& word : wishes.program) {
-        words.push_back(word);
-        if (word == ":")  // another program of the same job; Open MPI 4.1 exports to each apart
-            words.insert(words.end(), exports_of_ours.begin(), exports_of_ours.end());
+        arguments.insert(arguments.end(), {wishes.command, "place", wishes.gpus, "--"});
+    for (const std::string& argument : wishes.program) {
+        arguments.push_back(argument);
+        if (argument == ":")  // another program of the same job; Open MPI 4.1 exports to each apart
+            arguments.insert(arguments.end(), exports_of_ours.begin(), exports_of_ours.end());
     }
     return launch;
 }
 
-std::string shell_quoted(const std::string& word) {
+std::string shell_quoted(const std::string& argument) {
     constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^";
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)
-        return word;
+    if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos)
+        return argument;
     std::string text = "'";
-    for (char c : word) {
+    for (char c : argument) {
         if (c == '\'')
             text += "'\\''";
         else
@@ -174,8 +175,8 @@ std::string shell_line(const Launch& launch) {
     std::string line;
     for (const auto& [name, value] : launch.added)
         line += name + "=" + shell_quoted(value) + " ";
-    for (const std::string& word : launch.words)
-        line += shell_quoted(word) + " ";
+    for (const std::string& argument : launch.arguments)
+        line += shell_quoted(argument) + " ";
     line.pop_back();
     return line;
 }

@@ -1,5 +1,4 @@
-// The mpirun command line that `switchyard run` stands for: made from the wishes and the environment, without side
-// effects.
+// Makes the mpirun command line of `switchyard run` from its options and the environment, without side effects.
 #pragma once
 
 #include <span>
@@ -24,20 +23,20 @@ struct Wishes {
 using Environment = std::vector<std::pair<std::string, std::string>>;  // name, value
 
 struct Launch {
-    Environment added;               // to mpirun's own environment
-    std::vector<std::string> words;  // mpirun and all that follows
+    Environment added;                   // to mpirun's own environment
+    std::vector<std::string> arguments;  // mpirun and all that follows
 };
 
-bool can_be_preloaded(const std::string& library);  // LD_PRELOAD's words end at spaces and colons
+bool can_be_preloaded(const std::string& library);  // LD_PRELOAD separates its entries by spaces and colons
 
 Launch make_launch(const Wishes& wishes, const Environment& environment);
 
-// In a process that a launcher (srun, mpirun) has started as one of a job's ranks: the program itself, in the
-// environment that mpirun would have given it. Placing among the GPUs is left to the caller.
+// The launch in a process that a launcher (srun, mpirun) has started as one of a job's ranks: the program itself, in
+// the environment that mpirun would have given it. The caller chooses the GPU.
 Launch make_rank(const Wishes& wishes, const Environment& environment);
 
-// As one line for a POSIX shell.
-std::string shell_quoted(const std::string& word);
+// Returns the command as one line for a POSIX shell.
+std::string shell_quoted(const std::string& argument);
 std::string shell_line(const Launch& launch);
 
 }  // namespace swy::cli

@@ -1,4 +1,4 @@
-// The switchyard command: picks the subcommand. What each does is in its own file.
+// The switchyard command: calls the function of the subcommand. Each subcommand has its own file.
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
@@ -31,9 +31,9 @@ constexpr const char* kHelp =
     "switchyard-doctor(1), switchyard-topo(1), switchyard-tune(1), switchyard-report(1), switchyard(7) for the\n"
     "settings, and vgpu(7) for the virtual GPUs.\n";
 
-int subcommand(const std::vector<std::string>& words) {
-    const std::string_view first = words.empty() ? std::string_view() : words[0];
-    const std::span<const std::string> rest = std::span(words).subspan(words.empty() ? 0 : 1);
+int subcommand(const std::vector<std::string>& arguments) {
+    const std::string_view first = arguments.empty() ? std::string_view() : arguments[0];
+    const std::span<const std::string> rest = std::span(arguments).subspan(arguments.empty() ? 0 : 1);
     if (first == "run")
         return swy::cli::run(rest);
     if (first == "info")
@@ -65,7 +65,7 @@ int subcommand(const std::vector<std::string>& words) {
             stderr,
             "switchyard: there is no command \"%s\"; there are run, info, doctor, topo, tune and report (switchyard "
             "--help)\n",
-            words[0].c_str());
+            arguments[0].c_str());
     return swy::cli::kUsage;
 }
 
@@ -74,7 +74,7 @@ int subcommand(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
     std::setlocale(LC_CTYPE, "");  // which characters can be shown; numbers stay as they are
     const int status = subcommand(std::vector<std::string>(argv + 1, argv + argc));
-    // What was not written, on a full disk for one, must not pass for an answer.
+    // Output that could not be written, to a full disk say, must not end with a status of success.
     errno = 0;
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
         return status;

@@ -26,7 +26,7 @@ std::string roff(std::string_view text) {
     return escaped.starts_with('.') || escaped.starts_with('\'') ? "\\&" + escaped : escaped;
 }
 
-// New sentence, new line, as mandoc wants it; words that end in a dot do not occur in the table.
+// Puts each sentence on a line of its own, as mandoc asks for; the table has no abbreviations that end in a dot.
 std::string sentences(std::string text) {
     for (std::size_t at = text.find(". "); at != std::string::npos; at = text.find(". ", at + 1))
         text[at + 1] = '\n';
@@ -61,16 +61,16 @@ std::string as_markdown() {
 
 }  // namespace
 
-int settings(std::span<const std::string> words) {
-    if (words.size() == 1 && words[0] == "--roff") {
+int settings(std::span<const std::string> arguments) {
+    if (arguments.size() == 1 && arguments[0] == "--roff") {
         std::fputs(as_roff().c_str(), stdout);
         return kDone;
     }
-    if (words.size() == 1 && words[0] == "--roff-reasons") {
+    if (arguments.size() == 1 && arguments[0] == "--roff-reasons") {
         std::fputs(reasons_as_roff().c_str(), stdout);
         return kDone;
     }
-    if (words.size() == 1 && words[0] == "--markdown") {
+    if (arguments.size() == 1 && arguments[0] == "--markdown") {
         std::fputs(as_markdown().c_str(), stdout);
         return kDone;
     }

@@ -32,7 +32,7 @@ struct Gpu {
     bool is_virtual = false;
 };
 
-// The driver's function of this name, called; the first error is kept and ends it.
+// Calls the driver's function of this name. The first error is stored, and later calls do nothing.
 template <typename Function, typename... Arguments>
 void call(void* library, Gpu& gpu, const char* name, Arguments... arguments) {
     if (!gpu.problem.empty())
@@ -68,32 +68,32 @@ Gpu take_gpu(int local_rank, std::size_t bytes) {
     return gpu;
 }
 
-// The node's ranks in the order of MPI_COMM_WORLD, and how many nodes there are.
-struct Place {
+// Finds this process's rank, its rank on the node, and the number of ranks and nodes.
+struct Position {
     int rank = 0, ranks = 0, local_rank = 0, nodes = 0;
 };
-Place find_place() {
-    Place place;
+Position find_position() {
+    Position position;
     MPI_Comm node = MPI_COMM_NULL;
-    MPI_Comm_rank(MPI_COMM_WORLD, &place.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &place.ranks);
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, place.rank, MPI_INFO_NULL, &node);
-    MPI_Comm_rank(node, &place.local_rank);
-    const int first = place.local_rank == 0 ? 1 : 0;
-    MPI_Allreduce(&first, &place.nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Comm_rank(MPI_COMM_WORLD, &position.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &position.ranks);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, position.rank, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &position.local_rank);
+    const int first = position.local_rank == 0 ? 1 : 0;
+    MPI_Allreduce(&first, &position.nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Comm_free(&node);
-    return place;
+    return position;
 }
 
-// What rank 0 writes first. All ranks give the same answer to whether there is a problem.
-Json introduce(const Gpu& gpu, const Place& place) {
+// Makes the first line that rank 0 writes. All ranks return the same answer to whether there is a problem.
+Json introduce(const Gpu& gpu, const Position& position) {
     std::array<char, kNameBytes> mine{};
     gpu.problem.copy(mine.data(), mine.size() - 1);
-    std::vector<char> problems(kNameBytes * static_cast<std::size_t>(place.ranks));
+    std::vector<char> problems(kNameBytes * static_cast<std::size_t>(position.ranks));
     std::vector<char> names(problems.size());
     MPI_Allgather(mine.data(), kNameBytes, MPI_CHAR, problems.data(), kNameBytes, MPI_CHAR, MPI_COMM_WORLD);
     MPI_Allgather(gpu.name.data(), kNameBytes, MPI_CHAR, names.data(), kNameBytes, MPI_CHAR, MPI_COMM_WORLD);
-    for (int rank = 0; rank < place.ranks; ++rank) {
+    for (int rank = 0; rank < position.ranks; ++rank) {
         const std::size_t at = kNameBytes * static_cast<std::size_t>(rank);
         if (problems[at] != '\0')
             return {{"problem", fmt::format("rank {}: {}", rank, &problems[at])}};
@@ -101,11 +101,11 @@ Json introduce(const Gpu& gpu, const Place& place) {
             return {{"problem", fmt::format("rank {} has a {}, rank 0 a {}: a table is for GPUs of one model", rank,
                                             &names[at], names.data())}};
     }
-    return {{"gpu", names.data()}, {"nodes", place.nodes}, {"virtual", gpu.is_virtual}};
+    return {{"gpu", names.data()}, {"nodes", position.nodes}, {"virtual", gpu.is_virtual}};
 }
 
-// One call of the kind. `bytes` is the size that the threshold is compared with: of the whole of what a rank passes or
-// gets, where it is a block for each rank.
+// Makes one call of the kind. `bytes` is the size that is compared with the threshold: for calls with a block for each
+// rank, all blocks of a rank's buffer together.
 void make(swy::cli::Measured kind, const Gpu& gpu, std::size_t bytes, int ranks) {
     using swy::cli::Measured;
     const void* send = reinterpret_cast<const void*>(gpu.send);
@@ -140,15 +140,16 @@ void make(swy::cli::Measured kind, const Gpu& gpu, std::size_t bytes, int ranks)
     }
 }
 
-// The median of the slowest rank's times. Rank 0 says when it is enough: all ranks make as many calls.
-double time_of(swy::cli::Measured kind, const Gpu& gpu, std::size_t bytes, const Place& place) {
+// Returns the median of the slowest rank's times. All ranks have these times, so all stop after the same number of
+// calls.
+double time_of(swy::cli::Measured kind, const Gpu& gpu, std::size_t bytes, const Position& position) {
     std::vector<double> times;
     double sum = 0;
     int more = 1;
-    for (make(kind, gpu, bytes, place.ranks); more != 0;) {
+    for (make(kind, gpu, bytes, position.ranks); more != 0;) {
         MPI_Barrier(MPI_COMM_WORLD);
         const double begin = MPI_Wtime();
-        make(kind, gpu, bytes, place.ranks);
+        make(kind, gpu, bytes, position.ranks);
         const double mine = MPI_Wtime() - begin;
         double slowest = 0;
         MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -160,13 +161,13 @@ double time_of(swy::cli::Measured kind, const Gpu& gpu, std::size_t bytes, const
     return times[times.size() / 2];
 }
 
-void measure(const Gpu& gpu, const Place& place, std::size_t largest, std::ofstream& file) {
+void measure(const Gpu& gpu, const Position& position, std::size_t largest, std::ofstream& file) {
     for (const auto& [kind, name] : swy::cli::kMeasuredCalls)
         for (std::size_t bytes = swy::cli::kSmallestMeasured; bytes <= largest; bytes *= 2) {
-            // Whole blocks, so that all kinds move what they say.
-            const std::size_t block = sizeof(float) * static_cast<std::size_t>(place.ranks);
-            const double seconds = time_of(kind, gpu, (bytes + block - 1) / block * block, place);
-            if (place.rank == 0)
+            // The size is rounded up to whole blocks, one for each rank.
+            const std::size_t block = sizeof(float) * static_cast<std::size_t>(position.ranks);
+            const double seconds = time_of(kind, gpu, (bytes + block - 1) / block * block, position);
+            if (position.rank == 0)
                 file << Json{{"call", name}, {"bytes", bytes}, {"seconds", seconds}}.dump() << std::endl;
         }
 }
@@ -175,19 +176,19 @@ void measure(const Gpu& gpu, const Place& place, std::size_t largest, std::ofstr
 
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
-    const Place place = find_place();
+    const Position position = find_position();
     if (argc != 3 || dlsym(RTLD_DEFAULT, "MPIX_Switchyard_version") == nullptr)
         MPI_Abort(MPI_COMM_WORLD, 2);  // without it MPI would read device memory itself
     const std::size_t largest = std::strtoull(argv[2], nullptr, 10);
-    const Gpu gpu = take_gpu(place.local_rank, largest + sizeof(float) * static_cast<std::size_t>(place.ranks));
+    const Gpu gpu = take_gpu(position.local_rank, largest + sizeof(float) * static_cast<std::size_t>(position.ranks));
     std::ofstream file;
-    if (place.rank == 0)
+    if (position.rank == 0)
         file.open(argv[1]);
-    const Json head = introduce(gpu, place);
-    if (place.rank == 0)
+    const Json head = introduce(gpu, position);
+    if (position.rank == 0)
         file << head.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
     if (!head.contains("problem"))
-        measure(gpu, place, largest, file);
+        measure(gpu, position, largest, file);
     MPI_Finalize();
     return 0;
 }

@@ -21,7 +21,7 @@ inline constexpr std::array<std::pair<Measured, std::string_view>, 8> kMeasuredC
     {Measured::kReduceScatter, "MPI_Reduce_scatter_block"},
 }};
 
-// Those that are not measured and go like one that is.
+// Calls that are not measured, each with the measured call whose threshold it gets.
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kLikeMeasured = {{
     {"MPI_Allgatherv", "MPI_Allgather"},
     {"MPI_Gatherv", "MPI_Gather"},

@@ -18,8 +18,8 @@ namespace swy::cli {
 
 namespace {
 
-// What NVIDIA's CUDA runtime asks the driver for by this identifier, since CUDA 5: it has it wherever it is linked
-// into.
+// The UUID that NVIDIA's CUDA runtime passes to cuGetExportTable, since CUDA 5: a file with these bytes has that
+// runtime linked into it.
 constexpr std::array<unsigned char, 16> kRuntimeTable = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                          0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 
@@ -37,12 +37,12 @@ std::set<std::string> mpi_functions(const std::string& file) {
     return all;
 }
 
-// How a person calls a set of MPI functions.
-std::string told(const std::vector<std::string>& names) {
+// Names a set of MPI functions by its first one and the number of the others.
+std::string listed(const std::vector<std::string>& names) {
     return names.size() == 1 ? names[0] : fmt::format("{} and {} more", names[0], names.size() - 1);
 }
 
-// The MPI functions of `mpi` that this file defines too.
+// Returns the MPI functions of `mpi` that this file defines too.
 std::vector<std::string> wrapped(const std::set<std::string>& mpi, const std::string& file) {
     const std::set<std::string> own = mpi_functions(file);
     std::vector<std::string> both;
@@ -67,10 +67,10 @@ std::vector<Needed> needed_by(const std::string& program) {
     std::vector<Needed> all;
     std::array<char, 4096> line{};
     while (pipe && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) {
-        std::istringstream words(line.data());
+        std::istringstream fields(line.data());
         Needed one;
         std::string arrow;
-        words >> one.name >> arrow >> one.file;
+        fields >> one.name >> arrow >> one.file;
         if (arrow != "=>" || one.file == "not")  // "libx.so => not found"
             one.file = arrow == "=>" ? "" : one.name;
         all.push_back(one);
@@ -116,15 +116,16 @@ std::optional<Check> look_for_profilers(const Patient&, const std::string& progr
     const std::set<std::string> functions = mpi_functions(mpi->file);
     std::optional<Check> above;
     if (const auto names = wrapped(functions, program); !names.empty())
-        above = Check{"tools", Health::kGood, fmt::format("{} wraps {} itself, above Switchyard", program, told(names)),
-                      ""};
+        above = Check{"tools", Health::kGood,
+                      fmt::format("{} wraps {} itself, above Switchyard", program, listed(names)), ""};
     for (const Needed* one = all.data(); one != mpi; ++one) {  // behind libmpi a tool sees nothing in any case
         const auto names = one != shim ? wrapped(functions, one->file) : std::vector<std::string>();
         if (names.empty())
             continue;
         if (shim == nullptr || one > shim)
-            return passed_over(program, one->file, told(names), shim != nullptr);
-        above = Check{"tools", Health::kGood, fmt::format("{} wraps {}, above Switchyard", one->file, told(names)), ""};
+            return passed_over(program, one->file, listed(names), shim != nullptr);
+        above =
+            Check{"tools", Health::kGood, fmt::format("{} wraps {}, above Switchyard", one->file, listed(names)), ""};
     }
     return above;
 }

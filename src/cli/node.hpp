@@ -1,4 +1,4 @@
-// A node with its ranks and what was chosen for them, and its faces: a tree as text, JSON, a picture. For
+// A node with its ranks and the GPUs chosen for them, and its three output formats: a tree as text, JSON, SVG. For
 // `switchyard topo`.
 #pragma once
 

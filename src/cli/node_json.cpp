@@ -11,9 +11,9 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-std::string_view word(topology::Reach reach) {
-    constexpr std::string_view kWords[] = {"local", "cache", "numa", "unknown", "package", "machine"};
-    return kWords[static_cast<std::size_t>(reach)];
+std::string_view name_of(topology::Reach reach) {
+    constexpr std::string_view kNames[] = {"local", "cache", "numa", "unknown", "package", "machine"};
+    return kNames[static_cast<std::size_t>(reach)];
 }
 
 Json or_null(const std::string& text) {
@@ -34,19 +34,19 @@ Json rank(const Node& node, std::size_t number) {
     const Choice& choice = node.choices[number];
     const bool has = choice.gpu >= 0;
     const int nic = has ? topology::network_device(node.machine, choice.gpu) : -1;
-    Json told;
-    told["rank"] = number;
-    told["pci"] = has ? node.machine.gpus[static_cast<std::size_t>(choice.gpu)].pci : "unknown";
-    told["ordinal"] = has ? Json(choice.ordinal) : Json(nullptr);
-    told["why"] = choice.why;
-    told["gpu"] = has ? Json(choice.gpu) : Json(nullptr);
-    told["bound_to"] = or_null(node.facts.ranks[number].binding.text());
-    told["visible"] = node.facts.ranks[number].visible;
-    told["distance"] = has && choice.bound ? Json(word(choice.reach)) : Json(nullptr);
-    told["ranks_on_gpu"] = choice.load;
-    told["share"] = node.shares[number];
-    told["nic"] = nic >= 0 ? or_null(node.machine.nics[static_cast<std::size_t>(nic)].name) : Json(nullptr);
-    return told;
+    Json object;
+    object["rank"] = number;
+    object["pci"] = has ? node.machine.gpus[static_cast<std::size_t>(choice.gpu)].pci : "unknown";
+    object["ordinal"] = has ? Json(choice.ordinal) : Json(nullptr);
+    object["why"] = choice.why;
+    object["gpu"] = has ? Json(choice.gpu) : Json(nullptr);
+    object["bound_to"] = or_null(node.facts.ranks[number].binding.text());
+    object["visible"] = node.facts.ranks[number].visible;
+    object["distance"] = has && choice.bound ? Json(name_of(choice.reach)) : Json(nullptr);
+    object["ranks_on_gpu"] = choice.load;
+    object["share"] = node.shares[number];
+    object["nic"] = nic >= 0 ? or_null(node.machine.nics[static_cast<std::size_t>(nic)].name) : Json(nullptr);
+    return object;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 // Boxes in boxes, in lstopo's colours. All lengths are pixels.
 constexpr double kChar = 7.3, kRow = 24, kGap = 8, kHeading = 22;
-constexpr std::size_t kMostRanks = 64;  // told below the picture
+constexpr std::size_t kMostRanks = 64;  // listed below the picture
 constexpr std::string_view kMachine = "#ffffff", kPackage = "#dedede", kNuma = "#efdfde", kGpu = "#dbdfbe",
                            kNic = "#d2e7a4", kUnknown = "#f5f5f5", kEdge = "#404040";
 // Ranks take these in turn; each is dark enough for white text.
@@ -51,12 +51,12 @@ std::string rectangle(double x, double y, double width, double height, std::stri
         y, width, height, round, fill, kEdge);
 }
 
-std::string words(double x, double y, std::string_view text, std::string_view style = "") {
+std::string text_element(double x, double y, std::string_view text, std::string_view style = "") {
     return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}{}>{}</text>\n", x, y, style.empty() ? "" : " ", style,
                        escaped(text));
 }
 
-// Text too long for its line is cut where it is drawn: the text form has all of it.
+// Cuts text that is too long for its line; the text format has all of it.
 std::string cut(std::string_view text, std::size_t most) {
     return text.size() <= most ? std::string(text) : std::string(text.substr(0, most - 3)) + "...";
 }
@@ -89,22 +89,22 @@ class Picture {
         const bool unknown = what.parts.empty() && depth == 1 && !node_.machine.packages.empty();
         const std::string_view fill = depth == 0 ? kMachine : depth > 1 ? kNuma : unknown ? kUnknown : kPackage;
         box.drawing = rectangle(x, y, box.width, box.height, fill) +
-                      words(x + kGap, y + 16, cut(what.title, kLongest), "font-weight=\"bold\"") + inside;
+                      text_element(x + kGap, y + 16, cut(what.title, kLongest), "font-weight=\"bold\"") + inside;
         return box;
     }
 
-    // Each rank's choice in a line.
+    // Lists each rank's choice, one a line.
     Box legend(double x, double y) const {
         Box box{x, y, 0, 0, ""};
-        const std::size_t told = std::min(node_.choices.size(), kMostRanks);
-        for (std::size_t rank = 0; rank <= told; ++rank) {
-            if (rank == told && told == node_.choices.size())
+        const std::size_t listed = std::min(node_.choices.size(), kMostRanks);
+        for (std::size_t rank = 0; rank <= listed; ++rank) {
+            if (rank == listed && listed == node_.choices.size())
                 break;
             const double at = y + kRow * static_cast<double>(rank) + 16;
-            const std::string line = rank < told ? choice(rank)
-                                                 : fmt::format("and {} more ranks (switchyard topo --format=text)",
-                                                               node_.choices.size() - told);
-            box.drawing += words(x, at, line);
+            const std::string line = rank < listed ? choice(rank)
+                                                   : fmt::format("and {} more ranks (switchyard topo --format=text)",
+                                                                 node_.choices.size() - listed);
+            box.drawing += text_element(x, at, line);
             box.width = std::max(box.width, width_of(line));
             box.height = at + kGap - y;
         }
@@ -136,10 +136,10 @@ class Picture {
             const double width = width_of(ranks);
             chips = rectangle(x + box.width, y + 3, width, kRow - 6,
                               kRanks[static_cast<std::size_t>(gpu) % kRanks.size()], 8) +
-                    words(x + box.width + kGap, y + 16, ranks, "fill=\"#ffffff\"");
+                    text_element(x + box.width + kGap, y + 16, ranks, "fill=\"#ffffff\"");
             box.width += width + kGap;
         }
-        box.drawing = rectangle(x, y, box.width, kRow, fill) + words(x + kGap, y + 16, shown) + chips;
+        box.drawing = rectangle(x, y, box.width, kRow, fill) + text_element(x + kGap, y + 16, shown) + chips;
         return box;
     }
 

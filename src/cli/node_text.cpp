@@ -29,7 +29,8 @@ struct Strokes {  // of which a tree is drawn; all have three columns
     const char *inner, *last, *passing;
 };
 
-// As lstopo does: where the locale's characters are not UTF-8's, a terminal would show others in place of these.
+// Chooses the characters as lstopo does: box drawing ones in a UTF-8 locale alone, since other terminals cannot show
+// them.
 Strokes strokes_of_locale() {
     const bool utf8 = std::string_view(nl_langinfo(CODESET)) == "UTF-8";
     return utf8 ? Strokes{"├─ ", "└─ ", "│  "} : Strokes{"|- ", "`- ", "|  "};
@@ -131,14 +132,14 @@ std::string table(const Node& node) {
     return text;
 }
 
-std::string_view words(topology::Between between) {
+std::string_view text_of(topology::Between between) {
     constexpr std::array<std::string_view, topology::kBetween> kWords = {
         "slices of one GPU",  "NVLink",    "PCI switch",       "host bridge",    "the same cores", "the same L3",
         "the same NUMA node", "not known", "the same package", "another package"};
     return kWords[static_cast<std::size_t>(between)];
 }
 
-// Where ranks get several GPUs: which, in the order of a ring.
+// Lists the GPUs of each rank, in the order of a ring, where ranks get several.
 std::string rings(const Node& node) {
     if (!some_share_is_several(node))
         return {};
@@ -161,7 +162,7 @@ std::string rings(const Node& node) {
     for (std::size_t rank = 0; rank < lists.size(); ++rank)
         text += fmt::format("{:>4}  {:<{}}  {:<{}}  {}\n", rank, lists[rank][0].empty() ? "-" : lists[rank][0], widest,
                             lists[rank][1].empty() ? "-" : lists[rank][1], widest,
-                            lists[rank][0].empty() ? "-" : words(farthest(node.facts, node.shares, rank)));
+                            lists[rank][0].empty() ? "-" : text_of(farthest(node.facts, node.shares, rank)));
     return text;
 }
 

@@ -28,17 +28,17 @@ void say(const std::string& text) {
     std::fprintf(stderr, "switchyard run: %s\n", text.c_str());
 }
 
-// What CUDA_VISIBLE_DEVICES calls the devices that are visible now, by ordinal: the launcher's or the user's own words
-// (numbers, UUIDs, slices), numbers where it is not set.
-std::vector<std::string> words_for_devices(std::size_t number) {
-    std::vector<std::string> words;
+// Returns the entries of CUDA_VISIBLE_DEVICES for the devices that are visible now, by ordinal: those that the launcher
+// or the user wrote (numbers, UUIDs, MIG slices); numbers where it is not set.
+std::vector<std::string> names_of_devices(std::size_t number) {
+    std::vector<std::string> names;
     const char* text = std::getenv(kVisible);
     std::istringstream list(text != nullptr ? text : "");
-    for (std::string word; std::getline(list, word, ',');)
-        words.push_back(word);
+    for (std::string name; std::getline(list, name, ',');)
+        names.push_back(name);
     for (std::size_t ordinal = 0; text == nullptr && ordinal < number; ++ordinal)
-        words.push_back(std::to_string(ordinal));
-    return words;
+        names.push_back(std::to_string(ordinal));
+    return names;
 }
 
 std::vector<std::vector<int>> settle(const std::string& gpus, const topology::NodeFacts& facts) {
@@ -51,14 +51,14 @@ std::vector<std::vector<int>> settle(const std::string& gpus, const topology::No
 }
 
 void set_visible(const topology::RankFacts& rank, const std::vector<int>& share) {
-    const std::vector<std::string> words = words_for_devices(rank.visible.size());
+    const std::vector<std::string> names = names_of_devices(rank.visible.size());
     std::string list;
     for (const int gpu : share) {
         const auto ordinal = std::find(rank.visible.begin(), rank.visible.end(), gpu) - rank.visible.begin();
-        if (static_cast<std::size_t>(ordinal) >= words.size())
+        if (static_cast<std::size_t>(ordinal) >= names.size())
             return say(fmt::format("{}={} does not match the devices that the driver shows; it is left as it is",
                                    kVisible, std::getenv(kVisible)));
-        list += (list.empty() ? "" : ",") + words[static_cast<std::size_t>(ordinal)];
+        list += (list.empty() ? "" : ",") + names[static_cast<std::size_t>(ordinal)];
     }
     if (!list.empty())
         setenv(kVisible, list.c_str(), 1);
@@ -68,7 +68,7 @@ void set_visible(const topology::RankFacts& rank, const std::vector<int>& share)
 
 void place(const std::string& gpus) {
     const LocalRank self = local_rank();
-    // A rank without a driver comes to the exchange too: the others wait for it.
+    // A rank without a driver takes part in the exchange too: the others wait for it.
     if (device::load_driver() == device::DriverState::kUnusable && self.rank == 0)
         say("--gpus=" + gpus + " finds no usable GPU: " + device::driver_problem());
     std::string problem;
@@ -88,24 +88,25 @@ void place(const std::string& gpus) {
 }
 
 int become(std::span<const std::string> program) {
-    std::vector<char*> words;
-    for (const std::string& word : program)
-        words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
+    std::vector<char*> arguments;
+    for (const std::string& argument : program)
+        arguments.push_back(const_cast<char*>(argument.c_str()));
+    arguments.push_back(nullptr);
     std::fflush(nullptr);
-    execvp(words[0], words.data());
+    execvp(arguments[0], arguments.data());
     say(program[0] + ": " + std::strerror(errno));
     return errno == ENOENT ? kNotFound : kNotExecutable;
 }
 
-int place(std::span<const std::string> words) {
-    const bool known = words.size() >= 3 && (words[0] == "near" || words[0] == "spread") && words[1] == "--";
+int place(std::span<const std::string> arguments) {
+    const bool known =
+        arguments.size() >= 3 && (arguments[0] == "near" || arguments[0] == "spread") && arguments[1] == "--";
     if (!known) {
         std::fputs("switchyard place: for switchyard run, which gives it near or spread, --, and a program\n", stderr);
         return kUsage;
     }
-    place(words[0]);
-    return become(words.subspan(2));
+    place(arguments[0]);
+    return become(arguments.subspan(2));
 }
 
 }  // namespace swy::cli

@@ -7,11 +7,11 @@
 
 namespace swy::cli {
 
-// Settles with the other ranks of the node which GPUs this one is to see, and sets CUDA_VISIBLE_DEVICES so. Leaves it
-// as it is, and says why, where that cannot be settled; where there is nothing to settle it says nothing.
+// Agrees with the other ranks of the node which GPUs this one is to see, and sets CUDA_VISIBLE_DEVICES to these. Where
+// they cannot agree, the variable stays as it is, and standard error says why; where there is no choice it stays too.
 void place(const std::string& gpus);
 
-// Becomes the program; returns the exit status, with a sentence on standard error, when that is not possible.
+// Calls exec on the program; returns the exit status, after a sentence on standard error, when that fails.
 int become(std::span<const std::string> program);
 
 }  // namespace swy::cli

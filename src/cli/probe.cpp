@@ -43,12 +43,11 @@ bool is_virtual(void* handle) {
     return dlsym(handle, "vgpu_alias") != nullptr;
 }
 
-// The library itself, and through it the MPI that a program gets: it is asked for its version as loaded, which needs no
-// MPI_Init.
+// Loads libswitchyard, and with it the MPI that a program gets; both report their versions, which needs no MPI_Init.
 void probe_library(Findings& findings) {
     LibraryFound& ours = findings.switchyard;
-    ours.file = findings.places.shim.value_or(findings.places.expected_library).string();
-    if (!findings.places.shim) {
+    ours.file = findings.paths.shim.value_or(findings.paths.expected_library).string();
+    if (!findings.paths.shim) {
         ours.problem = "is not there";
         findings.mpi.problem = "not asked: it is found through libswitchyard";
         return;
@@ -68,7 +67,7 @@ void probe_library(Findings& findings) {
         ours.problem = "is no libswitchyard (it has no MPIX_Switchyard_version)";
     if (ours.problem.empty() && ours.version != PACKAGE_VERSION)
         ours.problem = "is of another version than this command, " PACKAGE_VERSION;
-    // Not a wrapper of ours: the name is found in libmpi, which libswitchyard needs.
+    // Switchyard does not wrap this function: the name is found in libmpi, which libswitchyard needs.
     auto* describe = find<int(char*, int*)>(handle, "MPI_Get_library_version");
     if (describe == nullptr) {
         findings.mpi.problem = "libswitchyard was loaded without an MPI";
@@ -168,7 +167,7 @@ void probe_nccl(const std::string& name, LibraryFound& nccl) {
 
 Findings probe(const std::string& nccl_library, const std::string& mpirun) {
     Findings findings;
-    findings.places = find_places();
+    findings.paths = find_install_paths();
     probe_library(findings);
     probe_mpirun(mpirun, findings.mpirun);
     probe_driver(findings.driver);

@@ -1,6 +1,5 @@
-// What `switchyard info` finds out about this machine: each part loaded as a program would load it, nothing started.
-// Other subcommands ask for
-// the driver alone.
+// What `switchyard info` finds out about this machine. Each library is loaded as a program would load it, and no
+// process is started. Other subcommands probe the driver alone.
 #pragma once
 
 #include <string>
@@ -35,7 +34,7 @@ struct MpirunFound {
 };
 
 struct Findings {
-    Places places;
+    InstallPaths paths;
     LibraryFound switchyard, mpi, nccl;
     MpirunFound mpirun;
     DriverFound driver;

@@ -44,20 +44,20 @@ int tasks_on_node(const std::string& list, int node) {
     return 1;
 }
 
-// When the launcher's process on this node was started, in the kernel's clock: its number alone may come back.
+// Returns the start time of the launcher's process on this node, by the kernel's clock: its pid alone may be reused.
 std::string start_of(pid_t process) {
     std::ifstream file(fmt::format("/proc/{}/stat", process));
     std::string text;
     std::getline(file, text);
     const std::size_t name_end = text.rfind(')');  // the name may have spaces
-    std::istringstream words(name_end == std::string::npos ? "" : text.substr(name_end + 1));
-    std::string word;
+    std::istringstream fields(name_end == std::string::npos ? "" : text.substr(name_end + 1));
+    std::string field;
     for (int i = 0; i < 20; ++i)
-        words >> word;
-    return word;
+        fields >> field;
+    return field;
 }
 
-// One folder for a job's ranks on this node and for nobody else: they have the launcher's process as their parent.
+// Names a folder that only this job's ranks on this node share: its name has the pid of the launcher, their parent.
 fs::path meeting_place() {
     const std::string job =
         variable("PMIX_NAMESPACE") + " " + variable("SLURM_JOB_ID") + "." + variable("SLURM_STEP_ID");
@@ -73,7 +73,7 @@ bool own_folder(const fs::path& folder) {
            S_ISDIR(status.st_mode) && status.st_uid == getuid();
 }
 
-// Whole or not there at all: it gets its name when it is complete.
+// Writes the file under another name and renames it, so that a reader never sees a part of it.
 bool write_file(const fs::path& path, const std::string& text) {
     const fs::path draft = path.string() + ".draft";
     std::ofstream file(draft, std::ios::binary);
@@ -145,7 +145,7 @@ std::vector<std::string> exchange(const LocalRank& self, const std::string& text
     std::vector<std::string> texts;
     for (int rank = 0; rank < self.size; ++rank)
         texts.push_back(read_file(folder / fmt::format("rank{}", rank)));
-    // The first rank clears away when the others have read.
+    // The first rank removes the folder when the others have read.
     write_file(folder / fmt::format("read{}", self.rank), "");
     if (self.rank == 0 && wait_until([&] { return all_there(folder, "read", self.size); }, seconds)) {
         std::error_code ignored;

@@ -7,18 +7,18 @@
 
 namespace swy::cli {
 
-// Whether a launcher has started this process as one of a job's ranks.
+// Returns whether a launcher has started this process as one of a job's ranks.
 bool is_rank();
 
 struct LocalRank {
     int rank = 0;  // among the ranks on this node
     int size = 1;
 };
-LocalRank local_rank();  // a rank alone where the launcher does not say
+LocalRank local_rank();  // rank 0 of 1 where the launcher has set no variables
 
-// Every rank of the node hands in a text and gets all of them, by local rank. Blocks until all have. Where one does not
-// come within `seconds`, or the node's folder for temporary files cannot be used, the result is empty and `problem`
-// says why.
+// An allgather of texts between the ranks of the node; the result is indexed by local rank. Blocks until all ranks have
+// called it. Where one does not within `seconds`, or the node's folder for temporary files cannot be used, the result
+// is empty and `problem` says why.
 std::vector<std::string> exchange(const LocalRank& self, const std::string& text, double seconds, std::string& problem);
 
 }  // namespace swy::cli

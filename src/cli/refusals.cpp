@@ -14,23 +14,23 @@ namespace swy::cli {
 
 namespace {
 
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-    return std::find(words.begin(), words.end(), word) != words.end();
+bool is_one_of(std::string_view argument, std::initializer_list<std::string_view> arguments) {
+    return std::find(arguments.begin(), arguments.end(), argument) != arguments.end();
 }
 
 bool is_set(const Environment& environment, std::string_view name) {
     return std::any_of(environment.begin(), environment.end(), [&](const auto& entry) { return entry.first == name; });
 }
 
-// mpirun starts programs for root only when it is told so, by two variables or an option.
+// mpirun starts programs for root only where two environment variables or an option allow it.
 std::string for_root(const Wishes& wishes, const Environment& environment) {
     const auto both = [&](const std::string& name) {
         return is_set(environment, name) && is_set(environment, name + "_CONFIRM");
     };
     const auto& options = wishes.mpirun_options;
     if (geteuid() != 0 || both("OMPI_ALLOW_RUN_AS_ROOT") || both("PRTE_ALLOW_RUN_AS_ROOT") ||
-        std::any_of(options.begin(), options.end(), [](const std::string& word) {
-            return is_one_of(word, {"--allow-run-as-root", "-allow-run-as-root"});
+        std::any_of(options.begin(), options.end(), [](const std::string& argument) {
+            return is_one_of(argument, {"--allow-run-as-root", "-allow-run-as-root"});
         }))
         return {};
     return "you are root, for whom mpirun refuses to start programs. Be another user, or put --allow-run-as-root\n"
@@ -38,22 +38,23 @@ std::string for_root(const Wishes& wishes, const Environment& environment) {
            "container).";
 }
 
-// The number of ranks where mpirun's options say nothing else that may decide how many a node takes; 0 otherwise.
+// Returns the number of ranks where no other option of mpirun's limits the number on a node; 0 otherwise.
 int ranks_on_this_node(const std::vector<std::string>& options) {
     int ranks = 0;
-    for (auto word = options.begin(); word != options.end(); ++word) {
-        const bool last = word + 1 == options.end();
-        if (is_one_of(*word, {"-n", "-np", "--np", "-c"}) && !last)
-            ranks = std::atoi((++word)->c_str());
-        else if (is_one_of(*word, {"-x", "--bind-to", "-bind-to"}) && !last)
-            ++word;
-        else if (!is_one_of(*word, {"--allow-run-as-root", "-allow-run-as-root", "--report-bindings", "--tag-output"}))
+    for (auto argument = options.begin(); argument != options.end(); ++argument) {
+        const bool last = argument + 1 == options.end();
+        if (is_one_of(*argument, {"-n", "-np", "--np", "-c"}) && !last)
+            ranks = std::atoi((++argument)->c_str());
+        else if (is_one_of(*argument, {"-x", "--bind-to", "-bind-to"}) && !last)
+            ++argument;
+        else if (!is_one_of(*argument,
+                            {"--allow-run-as-root", "-allow-run-as-root", "--report-bindings", "--tag-output"}))
             return 0;
     }
     return ranks;
 }
 
-// Whether a batch system or a setting of Open MPI may have decided how many ranks a node takes.
+// Returns whether a batch system or a setting of Open MPI may have set the number of slots on a node.
 bool others_decide(const Environment& environment) {
     constexpr std::string_view kPrefixes[] = {"SLURM_JOB",      "PBS_JOBID",     "LSB_JOBID", "PE_HOSTFILE",
                                               "OMPI_MCA_rmaps", "OMPI_MCA_orte", "PRTE_MCA_", "OMPI_MCA_hwloc"};

@@ -1,4 +1,5 @@
-// What mpirun is known to refuse. Its own message names options of its own command line, and does not know ours.
+// Command lines that mpirun is known to refuse. Its own message names its own options, and not those of `switchyard
+// run`.
 #pragma once
 
 #include <string>
@@ -8,7 +9,8 @@
 
 namespace swy::cli {
 
-// Each with what to add. Only what is sure enough: a hint before a job that runs is a nuisance.
+// Returns a hint for each refusal, with the option to add. Doubtful cases are left out: a hint before a job that runs
+// is a nuisance.
 std::vector<std::string> expected_refusals(const Wishes& wishes, const Environment& environment);
 
 }  // namespace swy::cli

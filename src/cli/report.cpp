@@ -56,7 +56,7 @@ int print(const Files& files) {
 
 }  // namespace
 
-int report(std::span<const std::string> words) {
+int report(std::span<const std::string> arguments) {
     std::vector<std::string> names;
     std::string html;
     CLI::App app("Prints a report that a run has written to a file, or compares those of several runs.",
@@ -65,7 +65,7 @@ int report(std::span<const std::string> words) {
         ->required()
         ->type_name("");
     app.add_option("--html", html, "write reports and traces to one page for a browser")->type_name("PAGE");
-    if (const auto status = read_arguments(app, words))
+    if (const auto status = read_arguments(app, arguments))
         return *status;
     Files files;
     for (const std::string& name : names)

@@ -1,5 +1,5 @@
-// This command again, with the eyes of a program under `switchyard run --virtual-gpus N`: where libraries are searched
-// is settled when a process starts.
+// Restarts this command in the environment of a program under `switchyard run --virtual-gpus N`: the dynamic linker
+// reads LD_LIBRARY_PATH when a process starts, and not later.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace swy::cli {
 
-// Becomes `switchyard COMMAND WORDS`, of which --virtual-gpus is left out. Returns the status to exit with, after a
-// sentence on standard error, when that is not possible.
-int restart_with_virtual_gpus(int count, const std::string& command, std::span<const std::string> words);
+// Calls exec on `switchyard COMMAND ARGUMENTS`, without --virtual-gpus. Returns the exit status, after a sentence on
+// standard error, when that fails.
+int restart_with_virtual_gpus(int count, const std::string& command, std::span<const std::string> arguments);
 
 }  // namespace swy::cli

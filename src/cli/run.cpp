@@ -34,7 +34,7 @@ constexpr const char* kNotes =
     "  switchyard run -n 4 -- ./app\n"
     "  switchyard run --virtual-gpus 4 -n 4 --report -- python3 train.py\n";
 
-// CLI11 knows only our own options: the usage line is ours.
+// CLI11 has only our own options, so we write the usage line ourselves.
 class Help : public CLI::Formatter {
   public:
     std::string make_usage(const CLI::App*, std::string) const override {
@@ -47,50 +47,50 @@ int fail(const std::string& text, int status = kRunFailed) {
     return status;
 }
 
-// The words before PROGRAM, as ours and mpirun's; mpirun has too many options to know them all, so only ours are known
-// here.
+// The arguments before PROGRAM, divided into ours and mpirun's. Options that are not ours are taken for mpirun's.
 struct Parts {
     std::vector<std::string> ours, mpirun, program;
     std::string problem;
 };
 
-bool is_option(std::string_view word, std::string_view name) {
-    return word == name || (word.starts_with(name) && word.substr(name.size()).starts_with('='));
+bool is_option(std::string_view argument, std::string_view name) {
+    return argument == name || (argument.starts_with(name) && argument.substr(name.size()).starts_with('='));
 }
 
-Parts take_apart(std::span<const std::string> words) {
+Parts take_apart(std::span<const std::string> arguments) {
     Parts parts;
-    const auto dashes = std::find(words.begin(), words.end(), "--");
-    const bool marked = dashes != words.end();
-    auto word = words.begin();
-    for (; word != dashes; ++word) {
-        const bool count = *word == "-n" || *word == "-np";
-        if (*word == "--report" && word + 1 != dashes && word[1].starts_with("json:")) {
-            parts.problem = "write --report=" + word[1] + ", in one word";
+    const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+    const bool marked = dashes != arguments.end();
+    auto argument = arguments.begin();
+    for (; argument != dashes; ++argument) {
+        const bool count = *argument == "-n" || *argument == "-np";
+        if (*argument == "--report" && argument + 1 != dashes && argument[1].starts_with("json:")) {
+            parts.problem = "write --report=" + argument[1] + ", in one word";
             return parts;
-        } else if (*word == "--report") {
+        } else if (*argument == "--report") {
             parts.ours.emplace_back("--report=1");
-        } else if (is_option(*word, "--report") || *word == "--dry-run" || *word == "--help" || *word == "-h") {
-            parts.ours.push_back(*word);
-        } else if (is_option(*word, "--virtual-gpus") || is_option(*word, "--gpus") || is_option(*word, "--mpirun") ||
-                   is_option(*word, "--trace")) {
-            parts.ours.push_back(*word);
-            if (word->find('=') == std::string::npos && word + 1 != dashes)
-                parts.ours.push_back(*++word);
+        } else if (is_option(*argument, "--report") || *argument == "--dry-run" || *argument == "--help" ||
+                   *argument == "-h") {
+            parts.ours.push_back(*argument);
+        } else if (is_option(*argument, "--virtual-gpus") || is_option(*argument, "--gpus") ||
+                   is_option(*argument, "--mpirun") || is_option(*argument, "--trace")) {
+            parts.ours.push_back(*argument);
+            if (argument->find('=') == std::string::npos && argument + 1 != dashes)
+                parts.ours.push_back(*++argument);
         } else if (marked || count) {
-            parts.mpirun.push_back(*word);
-            if (count && word + 1 != dashes)
-                parts.mpirun.push_back(*++word);
-        } else if (word->starts_with('-')) {
-            // Whether the next word is this option's value or PROGRAM is known to mpirun alone.
-            parts.problem = "with mpirun's option " + *word + ", PROGRAM must come after --, as in: switchyard run " +
-                            *word + " ... -- PROGRAM ARGS";
+            parts.mpirun.push_back(*argument);
+            if (count && argument + 1 != dashes)
+                parts.mpirun.push_back(*++argument);
+        } else if (argument->starts_with('-')) {
+            // Only mpirun knows whether the next argument is this option's value or PROGRAM.
+            parts.problem = "with mpirun's option " + *argument +
+                            ", PROGRAM must come after --, as in: switchyard run " + *argument + " ... -- PROGRAM ARGS";
             return parts;
         } else {
             break;
         }
     }
-    parts.program.assign(marked ? dashes + 1 : word, words.end());
+    parts.program.assign(marked ? dashes + 1 : argument, arguments.end());
     return parts;
 }
 
@@ -125,13 +125,13 @@ Environment environment() {
 int execute(const Launch& launch) {
     for (const auto& [name, value] : launch.added)
         setenv(name.c_str(), value.c_str(), 1);
-    std::vector<char*> words;
-    for (const std::string& word : launch.words)
-        words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
+    std::vector<char*> arguments;
+    for (const std::string& argument : launch.arguments)
+        arguments.push_back(const_cast<char*>(argument.c_str()));
+    arguments.push_back(nullptr);
     std::fflush(nullptr);
-    execvp(words[0], words.data());
-    return fail("cannot start " + launch.words[0] + ": " + std::strerror(errno));
+    execvp(arguments[0], arguments.data());
+    return fail("cannot start " + launch.arguments[0] + ": " + std::strerror(errno));
 }
 
 int check_program(const Parts& parts) {
@@ -160,16 +160,16 @@ int check_program(const Parts& parts) {
         kNotFound);
 }
 
-// Where the library and, if wished for, the virtual GPUs are; "" or what is missing.
+// Finds the library and, if wanted, the virtual GPUs. Returns "" or what is missing.
 std::string fill_places(Wishes& wishes, bool is_virtual) {
-    const Places places = find_places();
-    if (!places.shim)
-        return "libswitchyard.so is not where it belongs, at " + places.expected_library.string();
-    if (is_virtual && !places.virtual_gpus)
-        return "the virtual GPUs' libraries are not where they belong, in " + places.expected_virtual_gpus.string();
-    wishes.shim = places.shim->string();
-    wishes.virtual_gpus = is_virtual ? places.virtual_gpus->string() : "";
-    wishes.command = places.command.string();
+    const InstallPaths paths = find_install_paths();
+    if (!paths.shim)
+        return "libswitchyard.so is not where it belongs, at " + paths.expected_library.string();
+    if (is_virtual && !paths.virtual_gpus)
+        return "the virtual GPUs' libraries are not where they belong, in " + paths.expected_virtual_gpus.string();
+    wishes.shim = paths.shim->string();
+    wishes.virtual_gpus = is_virtual ? paths.virtual_gpus->string() : "";
+    wishes.command = paths.command.string();
     if (!can_be_preloaded(wishes.shim))
         return wishes.shim +
                " has a space or a colon in its path, which LD_PRELOAD cannot take: install Switchyard in a folder "
@@ -186,7 +186,7 @@ std::string check_gpus(const Wishes& wishes, const Parts& parts) {
     return {};
 }
 
-// srun, or an mpirun, has started this process as a rank already: it becomes the program.
+// Runs the program in this process, which srun or mpirun has already started as a rank.
 int run_as_rank(Wishes& wishes, Parts& parts, bool dry_run) {
     if (!parts.mpirun.empty())
         return fail("this process is a rank of a job already (PMIX_RANK or PMI_RANK is set), so " + parts.mpirun[0] +
@@ -200,17 +200,17 @@ int run_as_rank(Wishes& wishes, Parts& parts, bool dry_run) {
     for (const auto& [name, value] : launch.added)
         setenv(name.c_str(), value.c_str(), 1);
     if (wishes.gpus != "near" && wishes.gpus != "spread")
-        return become(launch.words);
-    // By a new process, since where the virtual GPUs' driver is found is settled when a process starts.
+        return become(launch.arguments);
+    // A new process does that: the dynamic linker reads the path of the virtual GPUs' driver when a process starts.
     std::vector<std::string> placing = {wishes.command, "place", wishes.gpus, "--"};
-    placing.insert(placing.end(), launch.words.begin(), launch.words.end());
+    placing.insert(placing.end(), launch.arguments.begin(), launch.arguments.end());
     return become(placing);
 }
 
 }  // namespace
 
-int run(std::span<const std::string> words) {
-    Parts parts = take_apart(words);
+int run(std::span<const std::string> arguments) {
+    Parts parts = take_apart(arguments);
     Wishes wishes;
     bool dry_run = false;
     std::string mpirun;

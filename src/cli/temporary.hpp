@@ -1,4 +1,4 @@
-// A folder for the files of one job, which goes with the scope. For the subcommands that start jobs of their own.
+// A folder for the files of one job, removed at the end of the scope. For the subcommands that start jobs.
 #pragma once
 
 #include <cstdlib>

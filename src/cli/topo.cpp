@@ -23,8 +23,8 @@ constexpr const char* kNotes =
     "  switchyard topo -n 4 --bind '0-11;12-23;24-35;36-47'\n"
     "  switchyard topo --xml node.xml -n 2 --visible '0,1;2,3' --format=json\n";
 
-// The devices that a program started here would see take the place of those that hwloc lists. Without a driver, hwloc's
-// list of this machine says what is built in; a machine whose list is empty has none then.
+// Replaces the GPUs that hwloc lists by those that a program started here would see. Without a driver hwloc's list of
+// this machine stands; where that is empty, the machine has no GPU.
 void take_driver(Node& node, topology::Lists& lists) {
     DriverFound driver;
     probe_driver(driver);
@@ -38,11 +38,11 @@ void take_driver(Node& node, topology::Lists& lists) {
 
 }  // namespace
 
-int topo(std::span<const std::string> words) {
+int topo(std::span<const std::string> arguments) {
     std::string xml;
     std::string format = "text";
     topology::Lists lists;
-    CLI::App app("Draws a node with its GPUs and network devices, and tells which GPU suits which rank, and why.",
+    CLI::App app("Draws a node with its GPUs and network devices, and says which GPU suits which rank, and why.",
                  "switchyard topo");
     app.add_option("--xml", xml, "a machine that hwloc recorded (lstopo FILE.xml) in place of this one")
         ->type_name("FILE");
@@ -57,7 +57,7 @@ int topo(std::span<const std::string> words) {
         ->type_name("WORD")
         ->check(CLI::IsMember({"text", "json", "svg"}).description(""));
     app.footer(kNotes);
-    if (const auto status = read_arguments(app, words))
+    if (const auto status = read_arguments(app, arguments))
         return *status;
     Node node;
     if (const std::string problem = topology::read_machine(xml, node.machine); !problem.empty())

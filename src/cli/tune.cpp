@@ -38,8 +38,8 @@ constexpr const char* kNotes =
     "  SWITCHYARD_TUNING=tuning.json switchyard run -n 16 --host a:8,b:8 -- ./app\n";
 
 struct Plan {
-    bool is_virtual = false;  // the GPUs are
-    Places places;
+    bool is_virtual = false;  // whether the GPUs are virtual
+    InstallPaths paths;
     std::string mpirun, output = "switchyard-tuning.json";
     std::vector<std::string> mpirun_options;
     std::size_t largest = 4u << 20;
@@ -47,12 +47,12 @@ struct Plan {
     double seconds = 600;  // of one job
 };
 
-// What decides routes must be ours while we measure.
+// While we measure, the settings that decide routes must be ours, not the user's.
 constexpr std::array kSetAside = {"SWITCHYARD",       "SWITCHYARD_NCCL",   "SWITCHYARD_NCCL_THRESHOLD",
                                   "SWITCHYARD_AGREE", "SWITCHYARD_TUNING", "SWITCHYARD_REPORT",
                                   "SWITCHYARD_TRACE"};
 
-// How far it has come, on one line of a terminal that is written anew; nothing elsewhere.
+// Shows the progress on one line of a terminal, which it rewrites; prints nothing where standard error is no terminal.
 class Progress {
   public:
     explicit Progress(std::size_t points) : points_(points) {}
@@ -86,17 +86,16 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
 Launch job(const Plan& plan, const Folder& folder) {
     Wishes wishes;
     wishes.mpirun = plan.mpirun;
-    wishes.shim = plan.places.shim->string();
+    wishes.shim = plan.paths.shim->string();
     wishes.report = "json:" + (folder.path / "report").string();
     wishes.mpirun_options = {"-n", std::to_string(plan.ranks)};
     wishes.mpirun_options.insert(wishes.mpirun_options.end(), plan.mpirun_options.begin(), plan.mpirun_options.end());
-    // As switchyard run does it: the folder goes in front of a path that the user has mpirun export.
-    if (const char* count = std::getenv("VGPU_COUNT");
-        plan.is_virtual && count != nullptr && plan.places.virtual_gpus) {
-        wishes.virtual_gpus = plan.places.virtual_gpus->string();
+    // The folder is put in front of a path that the user has mpirun export, as in switchyard run.
+    if (const char* count = std::getenv("VGPU_COUNT"); plan.is_virtual && count != nullptr && plan.paths.virtual_gpus) {
+        wishes.virtual_gpus = plan.paths.virtual_gpus->string();
         wishes.count = std::atoi(count);
     }
-    wishes.program = {plan.places.measure->string(), (folder.path / "lines").string(), std::to_string(plan.largest)};
+    wishes.program = {plan.paths.measure->string(), (folder.path / "lines").string(), std::to_string(plan.largest)};
     Environment environment;
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string text = *entry;
@@ -106,7 +105,7 @@ Launch job(const Plan& plan, const Folder& folder) {
     return make_launch(wishes, environment);
 }
 
-// One job's lines, put to the measurements: the least of all rounds. Returns what is wrong, or "".
+// Adds one job's lines to the measurements, which keep the smallest time of all rounds. Returns what is wrong, or "".
 std::string take_lines(const std::vector<std::string>& lines, bool over_nccl, Measurements& all) {
     const auto head = lines.empty() ? nlohmann::json() : nlohmann::json::parse(lines[0], nullptr, false);
     if (!head.is_object())
@@ -128,7 +127,7 @@ std::string take_lines(const std::vector<std::string>& lines, bool over_nccl, Me
     return {};
 }
 
-// What the job's own report says of the calls: a call that did not go over NCCL has no time of it.
+// Reads the job's own report: a call that did not go over NCCL has no NCCL time.
 std::string take_report(const std::filesystem::path& path, Measurements& all) {
     std::ifstream file(path, std::ios::binary);
     std::ostringstream text;
@@ -186,7 +185,7 @@ std::string measure(const Plan& plan, Measurements& all) {
     return all.calls.empty() ? "no call went over NCCL: " + all.not_over_nccl.begin()->second : std::string();
 }
 
-// Before much is measured; the file is not touched. "" where it can be written.
+// Checks, before the measurements, that the file can be written, and does not change it. Returns "" or what is wrong.
 std::string unwritable(const std::string& output) {
     namespace fs = std::filesystem;
     std::error_code ignored;
@@ -198,12 +197,11 @@ std::string unwritable(const std::string& output) {
     return access(written.c_str(), W_OK) == 0 ? "" : output + " cannot be written: " + std::strerror(errno);
 }
 
-// Why there can be nothing to measure; "" where there is.
+// Returns the reason why nothing can be measured; "" where there is none.
 std::string obstacle(const Plan& plan, const DriverFound& driver, bool allow_virtual) {
-    if (!plan.places.shim || !plan.places.measure)
+    if (!plan.paths.shim || !plan.paths.measure)
         return "the installation is not complete: " +
-               (plan.places.shim ? plan.places.expected_measure : plan.places.expected_library).string() +
-               " is not there";
+               (plan.paths.shim ? plan.paths.expected_measure : plan.paths.expected_library).string() + " is not there";
     if (plan.mpirun.empty())
         return "there is no mpirun in PATH (Debian: openmpi-bin); --mpirun FILE names one";
     if (driver.devices.empty())
@@ -250,12 +248,12 @@ int tune_machine(Plan& plan, bool allow_virtual) {
 
 }  // namespace
 
-int tune(std::span<const std::string> words) {
-    const auto separator = std::find(words.begin(), words.end(), "--");
-    const std::span<const std::string> ours(words.begin(), separator);
+int tune(std::span<const std::string> arguments) {
+    const auto separator = std::find(arguments.begin(), arguments.end(), "--");
+    const std::span<const std::string> ours(arguments.begin(), separator);
     Plan plan;
-    if (separator != words.end())
-        plan.mpirun_options.assign(separator + 1, words.end());
+    if (separator != arguments.end())
+        plan.mpirun_options.assign(separator + 1, arguments.end());
     std::string largest = "4M";
     std::string mpirun;
     int count = 0;
@@ -285,8 +283,8 @@ int tune(std::span<const std::string> words) {
     if (!settings::parse_size(largest, plan.largest) || plan.largest < kSmallestMeasured || plan.largest > 1u << 30)
         return refuse(app, "--largest: a size from 1K to 1G, not " + largest, kUsage);
     if (gpus->count() > 0)
-        return restart_with_virtual_gpus(count, "tune", words);
-    plan.places = find_places();
+        return restart_with_virtual_gpus(count, "tune", arguments);
+    plan.paths = find_install_paths();
     plan.mpirun = find_mpirun(mpirun);
     return tune_machine(plan, allow_virtual);
 }

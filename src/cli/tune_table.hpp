@@ -1,5 +1,5 @@
-// From what `switchyard tune` has measured to where NCCL begins to be faster, for people and as the file that
-// SWITCHYARD_TUNING names. Plain functions of tables.
+// Computes from the times of `switchyard tune` the size from which NCCL is faster for each call, as a table for people
+// and as the file that SWITCHYARD_TUNING names. Functions without side effects.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ struct Measurements {
     std::map<std::string, std::string> not_over_nccl;  // why a call could not be measured, by its name
 };
 
-// The smallest size from which on NCCL is faster for it and all larger ones that were measured; route::kNever where it
-// is not for the largest.
+// Returns the smallest measured size such that NCCL is faster for it and for all larger ones; kNever where it is not
+// faster for the largest.
 std::size_t crossing(const Points& points);
 
 std::string tuning_json(const Measurements& all);

@@ -27,8 +27,8 @@ void answer_all(MPI_Comm comm, int ranks) {
         }
 }
 
-// Measures how far the root's clock is ahead: the root reads it between question and answer, and it is taken to be in
-// the middle, give or take half the time between them.
+// Measures how far the root's clock is ahead, by messages to the root and back. The root is assumed to read its clock
+// in the middle of a round trip; the error is at most half of that.
 std::int64_t ask_root(MPI_Comm comm) {
     std::int64_t ahead = 0;
     std::int64_t doubt = std::numeric_limits<std::int64_t>::max();

@@ -65,13 +65,13 @@ std::string compared(std::span<const Summary> summaries, std::span<const std::st
         widest_why = std::max(widest_why, name(std::get<2>(key)).size());
     }
     std::string text = heading(summaries, names) +
-                       fmt::format("\n  {:<{}}  {:<7}  {:<{}}", "call", widest, "carrier", "why", widest_why);
+                       fmt::format("\n  {:<{}}  {:<9}  {:<{}}", "call", widest, "transport", "why", widest_why);
     for (std::size_t i = 0; i < summaries.size(); ++i)
         text += fmt::format("  {:>9} {:>10} {:>10}", fmt::format("calls [{}]", i + 1), "data", "time/rank");
     text += "\n";
     for (const auto& [key, row] : rows) {
         const Reason reason = std::get<2>(key);
-        text += fmt::format("  {:<{}}  {:<7}  {:<{}}", std::get<0>(key), widest, name(std::get<1>(key)),
+        text += fmt::format("  {:<{}}  {:<9}  {:<{}}", std::get<0>(key), widest, name(std::get<1>(key)),
                             reason == Reason::kNone ? "" : name(reason), widest_why);
         for (std::size_t i = 0; i < summaries.size(); ++i) {
             const Line* line = row.lines[i];

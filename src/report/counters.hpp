@@ -1,4 +1,4 @@
-// The counters behind the report: one cell for each call, carrier and reason that occurred. add() fills them in;
+// The counters behind the report: one cell for each call, transport and reason that occurred. add() fills them in;
 // report.cpp collects them.
 #pragma once
 
@@ -11,7 +11,7 @@ struct Sum {
     std::uint64_t count = 0, bytes = 0, nanoseconds = 0;
 };
 
-// A cell's key: its call, carrier and reason in one number, the same on every rank that runs this version.
+// A cell's key: its call, transport and reason in one number, the same on every rank that runs this version.
 using Key = std::uint32_t;
 
 struct Cell {

@@ -82,7 +82,7 @@ std::string calls(const Summary& summary) {
     std::vector<Line> lines = summary.lines;
     std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.seconds > b.seconds; });
     std::string table =
-        "<table><thead><tr><th>call</th><th class=\"word\">carrier</th><th>calls</th><th>data</th><th>time/call</th>"
+        "<table><thead><tr><th>call</th><th class=\"word\">transport</th><th>calls</th><th>data</th><th>time/call</th>"
         "<th>time/rank</th><th class=\"word\">why</th></tr></thead><tbody>\n";
     for (const Line& line : lines)
         table += fmt::format(
@@ -146,7 +146,7 @@ std::string as_html(const std::vector<NamedReport>& reports, const std::vector<N
         "script-src 'unsafe-inline'\">\n"
         "<meta name=\"viewport\" content=\"width=device-width\">\n<title>Switchyard</title>\n<style>\n";
     page.append(kStyle).append("</style>\n</head>\n<body>\n<h1>Switchyard</h1>\n");
-    page += "<p>What carried the MPI calls of a program, and why.</p>\n";
+    page += "<p>The transports of a program's MPI calls, and why.</p>\n";
     for (const NamedReport& report : reports)
         page += section(report);
     for (std::size_t i = 0; i < timelines.size(); ++i)

@@ -11,7 +11,7 @@
 namespace swy::report {
 
 struct NamedReport {
-    std::string name;  // of its file
+    std::string name;  // the file's name
     Summary summary;
 };
 struct NamedTimeline {

@@ -4,7 +4,7 @@ swy_report_sources = \
     src/report/summary.hpp \
     src/report/text.cpp \
     src/report/units.cpp src/report/units.hpp
-# What src/device tells of its streams, which the command compiles too.
+# The work on streams that src/device records; the command compiles it too.
 swy_trace_sources = src/report/trace.cpp src/report/trace.hpp
 libswy_la_SOURCES += $(swy_report_sources) $(swy_trace_sources)
 

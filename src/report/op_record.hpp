@@ -24,7 +24,7 @@ class OpRecord {
         if (enabled)
             tell_operation(call, carrier_, reason_, bytes, start_, operation_);
     }
-    // The same for a call in which the calling thread has been all the time.
+    // Records a call that the calling thread has been in since its begin.
     void close_call(CallId call, std::size_t bytes) const {
         if (enabled)
             tell_call(call, carrier_, reason_, bytes, start_);

@@ -1,5 +1,5 @@
-// Which carrier each call used, and why: counters per call, carrier and reason; one table or one JSON object at
-// MPI_Finalize. What completes calls adds to it; init/lifecycle.cpp has it collected and printed.
+// The report: which transport each call took, and why. Counters per call, transport and reason; one table or one JSON
+// object at MPI_Finalize. Code that completes a call adds to it; init/lifecycle.cpp has it collected and printed.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,8 @@ extern bool enabled;  // set at MPI_Init: a report or a trace is wanted; while f
 // Counts one call. `bytes`: of the payload on this rank. Thread-safe, no lock.
 void add(CallId call, Carrier carrier, Reason reason, std::size_t bytes, double seconds);
 
-// The same for a call that ends now, in report and trace: tell_call() for one in which this thread has been since it
-// began, tell_operation() for an operation that may overlap with others.
+// Record a call that ends now, in report and trace: tell_call() for one that this thread has been in since it began,
+// tell_operation() for an operation that may overlap with others.
 using Time = std::chrono::steady_clock::time_point;
 void tell_call(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin);
 void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin,

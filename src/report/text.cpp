@@ -82,12 +82,12 @@ std::string calls_table(std::vector<Line> lines, std::size_t ranks) {
     std::size_t widest = 4;
     for (const Line& line : lines)
         widest = std::max(widest, line.call.size());
-    std::string text = fmt::format("\n  {:<{}}  {:<7} {:>9} {:>11} {:>10} {:>10}  {}\n", "call", widest, "carrier",
+    std::string text = fmt::format("\n  {:<{}}  {:<9} {:>9} {:>11} {:>10} {:>10}  {}\n", "call", widest, "transport",
                                    "calls", "data", "time/call", "time/rank", "why");
     for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) {
         const Line& line = lines[i];
         text +=
-            fmt::format("  {:<{}}  {:<7} {:>9} {:>11} {:>10} {:>10}  {}", line.call, widest, name(line.carrier),
+            fmt::format("  {:<{}}  {:<9} {:>9} {:>11} {:>10} {:>10}  {}", line.call, widest, name(line.carrier),
                         line.count, size_text(line.bytes), time_text(line.seconds / static_cast<double>(line.count)),
                         time_text(line.seconds / static_cast<double>(ranks)),
                         line.reason == Reason::kNone ? "" : name(line.reason));

@@ -123,7 +123,7 @@ class Reader {
     std::map<Id, std::vector<Timeline::Drawn>> open_;
 };
 
-// The colour of the page that shows it.
+// Returns the name of the page's colour for this kind of event.
 std::string colour_of(const Timeline::Kind& kind) {
     if (!kind.carrier.empty())
         return kind.carrier;

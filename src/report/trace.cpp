@@ -34,9 +34,9 @@ Time now() {
 }
 
 void add(const Event& event) {
-    const std::size_t place = store.next.fetch_add(1, std::memory_order_relaxed);
-    if (place < store.capacity)
-        std::construct_at(store.events + place, event);
+    const std::size_t index = store.next.fetch_add(1, std::memory_order_relaxed);
+    if (index < store.capacity)
+        std::construct_at(store.events + index, event);
 }
 
 }  // namespace
@@ -58,8 +58,8 @@ std::span<const Event> events() {
 }
 
 std::size_t dropped() {
-    const std::size_t told = store.next.load();
-    return told - std::min(told, store.capacity) + store.lost.load();
+    const std::size_t recorded = store.next.load();
+    return recorded - std::min(recorded, store.capacity) + store.lost.load();
 }
 
 void end_call(std::string_view name, Carrier carrier, Reason reason, std::size_t bytes, Time begin) {
@@ -103,7 +103,7 @@ void StreamWork::launched(std::string_view name, std::size_t bytes, Time begin) 
 }
 
 // Records events that share one end, so that on the stream's track each lies within the one before it.
-void StreamWork::tell(std::size_t count, const void* stream, bool unfinished) {
+void StreamWork::record(std::size_t count, const void* stream, bool unfinished) {
     const Time end = now();
     for (std::size_t i = 0; i < count; ++i) {
         const Item& item = items_[i];
@@ -118,12 +118,12 @@ void StreamWork::tell(std::size_t count, const void* stream, bool unfinished) {
 
 void StreamWork::done(const void* stream) {
     if (marked_ != 0)
-        tell(marked_, stream, false);
+        record(marked_, stream, false);
 }
 
 void StreamWork::lost(const void* stream) {
     if (!items_.empty())
-        tell(items_.size(), stream, true);
+        record(items_.size(), stream, true);
 }
 
 }  // namespace swy::report::trace

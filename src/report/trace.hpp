@@ -28,7 +28,7 @@ struct Event {
     std::uint64_t where = 0;   // number of the thread or of the operation, or the stream's handle
     std::uint32_t pieces = 0;  // copies that the event stands for, on a stream
     Track track = Track::kThread;
-    bool is_call = false;  // an MPI call, which has a route
+    bool is_call = false;  // an MPI call, which has a transport and a reason
     Carrier carrier = Carrier::kHost;
     Reason reason = Reason::kNone;
     bool unfinished = false;  // its end was not observed
@@ -46,7 +46,7 @@ void end_operation(std::string_view name, Carrier carrier, Reason reason, std::s
 void end_part(std::string_view name, Time begin, std::uint64_t operation);  // of an operation
 std::uint64_t draw_operation();
 
-// The begin of something that is recorded when it has succeeded.
+// Holds the begin of an event that the caller records only if it succeeds.
 struct Started {
     Started() {
         if (on)
@@ -95,7 +95,7 @@ class StreamWork {
         std::uint32_t pieces;
     };
     void add(const Item& item);
-    void tell(std::size_t count, const void* stream, bool unfinished);
+    void record(std::size_t count, const void* stream, bool unfinished);
     std::vector<Item> items_;
     std::size_t marked_ = 0;
 };

@@ -52,7 +52,7 @@ std::string_view category(const Event& event) {
 Batches::Batches(int rank, const std::string& host, std::span<const Event> events, std::size_t dropped,
                  const Clock& clock)
     : rank_(rank), events_(events), dropped_(dropped), clock_(clock), order_(events.size()) {
-    // Where both begin at once, the whole is sorted before its parts: readers take the first one for the outer one.
+    // Of events with one begin the longest comes first: viewers draw the first one as the outer one.
     std::iota(order_.begin(), order_.end(), 0u);
     std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
         return std::pair(events[a].begin, events[b].end) < std::pair(events[b].begin, events[a].end);

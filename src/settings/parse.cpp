@@ -30,12 +30,12 @@ bool whole(std::string_view text, Number& value) {
 }  // namespace
 
 bool parse_bool(std::string_view text, bool& value) {
-    for (std::string_view word : {"1", "yes", "on", "true"}) {
-        if (same(text, word))
+    for (std::string_view accepted : {"1", "yes", "on", "true"}) {
+        if (same(text, accepted))
             return value = true;
     }
-    for (std::string_view word : {"0", "no", "off", "false"}) {
-        if (same(text, word)) {
+    for (std::string_view accepted : {"0", "no", "off", "false"}) {
+        if (same(text, accepted)) {
             value = false;
             return true;
         }
@@ -118,11 +118,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     return cost.back();
 }
 
-std::size_t nearest(std::string_view word, std::span<const std::string_view> candidates) {
+std::size_t nearest(std::string_view text, std::span<const std::string_view> candidates) {
     std::size_t best = 0;
     std::size_t best_distance = std::numeric_limits<std::size_t>::max();
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        const std::size_t distance = edit_distance(word, candidates[i]);
+        const std::size_t distance = edit_distance(text, candidates[i]);
         if (distance < best_distance) {
             best = i;
             best_distance = distance;

@@ -1,5 +1,4 @@
-// Reading and printing of single values: what a person may write for a size, a number, a yes or no. For settings.cpp
-// and the command line.
+// Parses and prints single values: sizes, numbers, times, and yes or no. For settings.cpp and the command line.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +17,10 @@ bool parse_int(std::string_view text, int least, int most, int& value);
 std::string print_size(std::size_t bytes);  // the shortest text that parse_size reads back: "64K", "1000"
 std::string print_seconds(double seconds);
 
-// Insertions, deletions, replacements and swaps of neighbours that turn one text into the other.
+// Returns the number of insertions, deletions, replacements and swaps of neighbours that turn one text into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// Index of the candidate with the smallest edit distance, the first of equals. `candidates` is not empty.
-std::size_t nearest(std::string_view word, std::span<const std::string_view> candidates);
+// Returns the index of the candidate with the smallest edit distance, the first of equals. `candidates` is not empty.
+std::size_t nearest(std::string_view text, std::span<const std::string_view> candidates);
 
 }  // namespace swy::settings

@@ -14,7 +14,7 @@
 
 namespace swy::settings {
 
-// What a setting's kind of value is called, and what is allowed, in a person's words.
+// Names of the kinds of values, as messages and the manual print them: each says what is allowed.
 inline constexpr std::string_view kBoolean = "yes or no";
 inline constexpr std::string_view kSize = "bytes, or with K, M, G or T (powers of 1024)";
 inline constexpr std::string_view kSeconds = "seconds";
@@ -29,8 +29,8 @@ inline constexpr Renamed kRenamed[] = {
     {"SWITCHYARD_P2P_LANE_AFTER", "SWITCHYARD_P2P_PAIR_COMM_AFTER"},
 };
 
-// One setting: how it looks, how it is read and printed, and, where ranks must agree on it, how it travels (as 8
-// bytes).
+// One setting: its row in the manual, the functions that read and print its value, and, where ranks must agree on it,
+// those that convert it to and from 8 bytes for the broadcast.
 struct Setting {
     Row row;
     bool (*parse)(std::string_view, Values&);
@@ -84,7 +84,7 @@ std::string show_size(const Values& values) {
     return print_size(values.*kField);
 }
 
-// Words of an enumeration, in the order of its values.
+// The names of an enumeration's values, in their order.
 inline constexpr std::array<std::string_view, 2> kAgreeWords = {"full", "mpi"};
 inline constexpr std::array<std::string_view, 3> kSyncWords = {"none", "legacy", "device"};
 inline constexpr std::array<std::string_view, 2> kNicsWords = {"near", "all"};
@@ -180,7 +180,7 @@ inline constexpr Setting kSettings[] = {
      show_bool<&Values::enabled>,
      SWY_AGREED(enabled)},
     {{"SWITCHYARD_NCCL", kBoolean, "yes",
-      "Whether NCCL carries device buffers. With no, they are staged through host memory.", true},
+      "Whether device buffers go over NCCL. With no, they are staged through host memory.", true},
      read_bool<&Values::nccl>,
      show_bool<&Values::nccl>,
      SWY_AGREED(nccl)},
@@ -188,7 +188,7 @@ inline constexpr Setting kSettings[] = {
       "The NCCL to load, 2.18 or newer. An NCCL that the program has loaded already under the same name is used.",
       false},
      [](std::string_view text, Values& values) {
-         // The default is kept as "nothing named": then the loader's own search decides.
+         // The default is kept as the empty string: the dynamic linker's own search decides then.
          values.nccl_library = text == "libnccl.so.2" ? std::string_view() : text;
          return true;
      },
@@ -278,7 +278,7 @@ inline constexpr Setting kSettings[] = {
      show_size<&Values::p2p_threshold>,
      SWY_AGREED(p2p_threshold)},
     {{"SWITCHYARD_P2P_COMM", "pair, shared or auto", "auto",
-      "Which NCCL communicator carries messages between two ranks: pair makes one for each directed pair of devices, "
+      "Which NCCL communicator messages between two ranks take: pair makes one for each directed pair of devices, "
       "shared uses that of the program's communicator, auto the latter until a pair has moved "
       "SWITCHYARD_P2P_PAIR_COMM_AFTER bytes.",
       true},
@@ -338,7 +338,7 @@ inline constexpr Setting kSettings[] = {
      show_size<&Values::pinned_pool>,
      SWY_OWN},
     {{"SWITCHYARD_REPORT", "0, 1 or json:FILE", "0",
-      "At MPI_Finalize, tells which calls were carried by what and why: 1 prints a table to standard error, json:FILE "
+      "At MPI_Finalize, reports the transport of each call and why: 1 prints a table to standard error, json:FILE "
       "writes an object to FILE. "
       "Rank 0 of MPI_COMM_WORLD writes.",
       true},
@@ -346,7 +346,7 @@ inline constexpr Setting kSettings[] = {
      show_report,
      SWY_AGREED(report)},
     {{"SWITCHYARD_TRACE", "a file, or 0", "0",
-      "Writes a trace to the file at MPI_Finalize: when each rank was in which call, how that travelled, and what was "
+      "Writes a trace to the file at MPI_Finalize: when each rank was in which call, its transport, and what was "
       "done on its streams. Perfetto (ui.perfetto.dev) and Chrome show it. Rank 0 of MPI_COMM_WORLD writes.",
       true},
      read_file<&Values::trace, &Values::trace_file>,

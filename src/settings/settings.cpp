@@ -33,7 +33,7 @@ constexpr std::size_t kAgreed = [] {
     return count;
 }();
 
-// Changes when a setting that travels is added, removed or renamed: ranks of different versions notice each other.
+// This hash changes when an agreed setting is added, removed or renamed, so ranks of different versions notice it.
 constexpr std::uint64_t kLayout = [] {
     std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
     for (const Setting& setting : kSettings) {
@@ -60,7 +60,7 @@ const char* variable(std::string_view name) {
     return text != nullptr && *text != '\0' ? text : nullptr;
 }
 
-// By the setting's name, else by the one that it had.
+// Reads the variable under the setting's name, else under its old name.
 const char* variable(const Setting& setting) {
     const char* text = variable(setting.row.name);
     for (const Renamed& renamed : kRenamed) {
@@ -156,29 +156,29 @@ std::vector<Shown> show() {
 }
 
 std::vector<std::byte> pack_agreed(const Values& values) {
-    std::array<std::uint64_t, kAgreed + 1> words{};
+    std::array<std::uint64_t, kAgreed + 1> packed{};
     std::size_t next = 0;
-    words[next++] = kLayout;
+    packed[next++] = kLayout;
     for (const Setting& setting : kSettings) {
         if (setting.row.agreed)
-            words[next++] = setting.pack(values);
+            packed[next++] = setting.pack(values);
     }
-    std::vector<std::byte> bytes(sizeof words);
-    std::memcpy(bytes.data(), words.data(), sizeof words);
+    std::vector<std::byte> bytes(sizeof packed);
+    std::memcpy(bytes.data(), packed.data(), sizeof packed);
     return bytes;
 }
 
 bool unpack_agreed(std::span<const std::byte> bytes, Values& into) {
-    std::array<std::uint64_t, kAgreed + 1> words{};
-    if (bytes.size() != sizeof words)
+    std::array<std::uint64_t, kAgreed + 1> packed{};
+    if (bytes.size() != sizeof packed)
         return false;
-    std::memcpy(words.data(), bytes.data(), sizeof words);
-    if (words[0] != kLayout)
+    std::memcpy(packed.data(), bytes.data(), sizeof packed);
+    if (packed[0] != kLayout)
         return false;
     std::size_t next = 1;
     for (const Setting& setting : kSettings) {
         if (setting.row.agreed)
-            setting.unpack(words[next++], into);
+            setting.unpack(packed[next++], into);
     }
     return true;
 }

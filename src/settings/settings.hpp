@@ -1,5 +1,5 @@
 // Every SWITCHYARD_* variable: one table (settings.cpp) gives name, type, default, meaning; the manual, `switchyard
-// info` and the checking of values come from it. Anybody may read values(); only MPI_Init writes them. Nothing here
+// info` and the checking of values come from it. Any code may read values(); only MPI_Init writes them. Nothing here
 // calls MPI or CUDA.
 #pragma once
 

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 
 constexpr int kFormat = 1;
 
-// What is wrong with one entry; the line is found by the entry's name.
+// Thrown for an entry that is wrong; the message gets its line, which is found by the entry's name.
 struct Wrong {
     std::string key, what;
 };
@@ -34,28 +34,28 @@ int line_of(const std::string& text, const std::string& key) {
     return at == std::string::npos ? 1 : line_at(text, at);
 }
 
-template <typename Take>
-void take(const Json& all, const char* key, const char* what, Take take_value) {
+template <typename Parse>
+void parse_member(const Json& all, const char* key, const char* what, Parse parse) {
     const auto entry = all.find(key);
-    if (entry == all.end() || !take_value(*entry))
+    if (entry == all.end() || !parse(*entry))
         throw Wrong{key, fmt::format("\"{}\" must be {}{}", key, what, entry == all.end() ? ", and is missing" : "")};
 }
 
-bool take_text(const Json& value, std::string& into) {
+bool parse_text(const Json& value, std::string& into) {
     if (!value.is_string() || value.get<std::string>().empty())
         return false;
     into = value.get<std::string>();
     return true;
 }
 
-bool take_count(const Json& value, int& into) {
+bool parse_count(const Json& value, int& into) {
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() == 0 || value.get<std::uint64_t>() > 1u << 30)
         return false;
     into = value.get<int>();
     return true;
 }
 
-void take_calls(const Json& thresholds, TuningFile& into) {
+void parse_calls(const Json& thresholds, TuningFile& into) {
     for (const auto& [name, value] : thresholds.items()) {
         if (!can_be_tuned(name))
             throw Wrong{name, fmt::format("\"{}\" is no collective that has a threshold", name)};
@@ -68,20 +68,20 @@ void take_calls(const Json& thresholds, TuningFile& into) {
 void take_all(const Json& all, TuningFile& into) {
     if (!all.is_object())
         throw Wrong{"", "must be one JSON object"};
-    take(all, "switchyard_tuning", "1, the format's number",
-         [](const Json& value) { return value.is_number_integer() && value == kFormat; });
-    take(all, "gpu", "the name of a GPU", [&](const Json& value) { return take_text(value, into.gpu); });
-    take(all, "nccl", "a version like \"2.28.9\"",
-         [&](const Json& value) { return take_text(value, into.nccl) && nccl_code(into.nccl) != 0; });
-    take(all, "ranks", "a number of ranks", [&](const Json& value) { return take_count(value, into.ranks); });
-    take(all, "nodes", "a number of nodes", [&](const Json& value) { return take_count(value, into.nodes); });
-    take(all, "virtual", "true or false", [&](const Json& value) {
+    parse_member(all, "switchyard_tuning", "1, the format's number",
+                 [](const Json& value) { return value.is_number_integer() && value == kFormat; });
+    parse_member(all, "gpu", "the name of a GPU", [&](const Json& value) { return parse_text(value, into.gpu); });
+    parse_member(all, "nccl", "a version like \"2.28.9\"",
+                 [&](const Json& value) { return parse_text(value, into.nccl) && nccl_code(into.nccl) != 0; });
+    parse_member(all, "ranks", "a number of ranks", [&](const Json& value) { return parse_count(value, into.ranks); });
+    parse_member(all, "nodes", "a number of nodes", [&](const Json& value) { return parse_count(value, into.nodes); });
+    parse_member(all, "virtual", "true or false", [&](const Json& value) {
         into.is_virtual = value.is_boolean() && value.get<bool>();
         return value.is_boolean();
     });
-    take(all, "thresholds", "an object: bytes, by the names of calls",
-         [](const Json& value) { return value.is_object(); });
-    take_calls(all["thresholds"], into);
+    parse_member(all, "thresholds", "an object: bytes, by the names of calls",
+                 [](const Json& value) { return value.is_object(); });
+    parse_calls(all["thresholds"], into);
 }
 
 }  // namespace

@@ -25,10 +25,10 @@ struct TuningFile {
     std::vector<TunedCall> calls;
 };
 
-// Whether a name is that of a call which a file may have.
+// Returns whether a tuning file may have a threshold for the call of this name.
 bool can_be_tuned(const std::string& name);
 
-// "2.28.9" as NCCL's own number for it, 22809; 0 where it is no version.
+// Converts "2.28.9" to NCCL's version code, 22809; returns 0 for a text that is no version.
 int nccl_code(const std::string& version);
 
 // Returns "" or what is wrong, with the file's name and the line.

@@ -26,8 +26,8 @@ class Flow {
         pair_ = largest * problem.ranks + 1;  // one pair on a GPU outweighs all distances
     }
 
-    // Places a rank that has no GPU yet.
-    void place(int rank) {
+    // Assigns a GPU to a rank that has none yet.
+    void assign_rank(int rank) {
         start();
         for (int gpu = 0; gpu < problem_.gpus; ++gpu)
             if (cost(rank, gpu) != kHidden)
@@ -37,8 +37,8 @@ class Flow {
             follow(rank, end_);
     }
 
-    // Of all assignments as good as this one, takes the first that agrees on the ranks that were settled before.
-    void settle(int rank) {
+    // Fixes this rank's GPU: the first one that an optimal assignment allows, given the ranks that were fixed before.
+    void fix_rank(int rank) {
         const int now = gpu_of_[index(rank)];
         fixed_[index(rank)] = true;
         for (int gpu = 0; gpu < now; ++gpu) {
@@ -138,9 +138,9 @@ class Flow {
 std::vector<int> assign(const Problem& problem) {
     Flow flow(problem);
     for (int rank = 0; rank < problem.ranks; ++rank)
-        flow.place(rank);
+        flow.assign_rank(rank);
     for (int rank = 0; rank < problem.ranks; ++rank)
-        flow.settle(rank);
+        flow.fix_rank(rank);
     return flow.result();
 }
 

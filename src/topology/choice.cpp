@@ -17,7 +17,7 @@ int count(const auto& list) {
     return static_cast<int>(list.size());
 }
 
-// The ranks that see a GPU, by their number in the node's table.
+// Returns the ranks that see a GPU, as indices of NodeFacts::ranks.
 std::vector<int> seeing(const NodeFacts& facts) {
     std::vector<int> ranks;
     for (int rank = 0; rank < count(facts.ranks); ++rank)
@@ -65,8 +65,8 @@ std::vector<Choice> choices_of(const NodeFacts& facts, const std::vector<int>& r
     return choices;
 }
 
-// Each GPU's place in a round over the NUMA nodes: the first GPU of each node, then the second of each.
-std::vector<int> places_in_turn(const NodeFacts& facts) {
+// Returns each GPU's position in a round over the NUMA nodes: the first GPU of each node, then the second of each.
+std::vector<int> positions_in_round(const NodeFacts& facts) {
     std::map<int, int> seen;                 // by node
     std::vector<std::pair<int, int>> turns;  // round, GPU
     for (int gpu = 0; gpu < count(facts.gpus); ++gpu) {
@@ -74,10 +74,10 @@ std::vector<int> places_in_turn(const NodeFacts& facts) {
         turns.emplace_back(seen[nodes.empty() ? -1 : nodes.front()]++, gpu);
     }
     std::sort(turns.begin(), turns.end());
-    std::vector<int> places(turns.size());
-    for (std::size_t place = 0; place < turns.size(); ++place)
-        places[static_cast<std::size_t>(turns[place].second)] = static_cast<int>(place);
-    return places;
+    std::vector<int> positions(turns.size());
+    for (std::size_t position = 0; position < turns.size(); ++position)
+        positions[static_cast<std::size_t>(turns[position].second)] = static_cast<int>(position);
+    return positions;
 }
 
 }  // namespace
@@ -96,10 +96,10 @@ std::vector<Choice> choose(const NodeFacts& facts) {
 
 std::vector<Choice> choose_spread(const NodeFacts& facts) {
     const std::vector<int> ranks = seeing(facts);
-    const std::vector<int> places = places_in_turn(facts);
+    const std::vector<int> positions = positions_in_round(facts);
     const int all = count(facts.gpus);
     const Problem problem = problem_of(facts, ranks, [&](int rank, int gpu) {
-        return (places[static_cast<std::size_t>(gpu)] - rank % all + all) % all;
+        return (positions[static_cast<std::size_t>(gpu)] - rank % all + all) % all;
     });
     std::vector<Choice> choices = choices_of(facts, ranks, assign(problem));
     for (Choice& choice : choices)
@@ -115,7 +115,7 @@ std::vector<std::vector<int>> share_out(const NodeFacts& facts, std::span<const 
             shares[rank].push_back(choices[rank].gpu);
             taken[static_cast<std::size_t>(choices[rank].gpu)] = true;
         }
-    // The other way round: each GPU that is left takes a rank, with as few GPUs to a rank as can be.
+    // Assigns the GPUs that are left to ranks, so that each rank gets as few of them as possible.
     std::vector<int> left;
     for (int gpu = 0; gpu < count(facts.gpus); ++gpu)
         if (!taken[static_cast<std::size_t>(gpu)])

@@ -1,6 +1,6 @@
-// Which GPU for each rank of a node: a plain function from a table of facts to a table of choices, the same on every
-// rank that has the same facts. No hwloc, no CUDA, no MPI here: `switchyard topo`, `switchyard run` and the library
-// make the facts, tests write them down.
+// Chooses a GPU for each rank of a node: a function from a table of facts to a table of choices, with one result on
+// every rank that has the same facts. No hwloc, no CUDA, no MPI here: `switchyard topo`, `switchyard run` and the
+// library make the facts, tests write them down.
 //
 // The rule. What a rank may see is a hard filter. Then, in this order: the GPU with the most ranks has as few as can
 // be; as few pairs of ranks as can be share a GPU; the ranks are as near to their GPUs as can be, in sum; ranks that
@@ -16,16 +16,16 @@
 
 namespace swy::topology {
 
-// How far a rank's cores are from a GPU: the smallest part of the machine that holds the GPU and some of the cores.
+// The distance of a rank's cores from a GPU: the smallest part of the machine that holds the GPU and some of the cores.
 enum class Reach : std::uint8_t { kLocal, kCache, kNuma, kUnknown, kPackage, kMachine };
 
 struct GpuFacts {
-    // Of the GPU, its part of the machine by the PUs in it: what hwloc calls local, and the L3 caches, NUMA nodes and
-    // packages that overlap with it. Local ones empty: not known where the GPU is.
+    // PUs near the GPU: those that hwloc calls local, and those of the L3 caches, NUMA nodes and packages that overlap
+    // with these. `local` is empty where the GPU's location is not known.
     Cpus local, cache, numa, package;
     std::vector<int> nodes;  // indices of the NUMA nodes in NodeFacts::nodes
-    // The PCI way to it: its host bridge, the bridges of switches, and itself, by what the system calls them. Empty
-    // where that is not known; the same for slices of one GPU.
+    // The PCI path to it: its host bridge, the bridges of switches, and itself, by the system's names. Empty where that
+    // is not known; the same for slices of one GPU.
     std::vector<std::string> path = {};
 };
 
@@ -49,13 +49,13 @@ struct Choice {
     int load = 0;      // ranks on this GPU, this one included
     bool bound = false;
     Reach reach = Reach::kUnknown;
-    std::string why;  // in a person's words
+    std::string why;  // the reason, a sentence for users
 };
 
 std::vector<Choice> choose(const NodeFacts& facts);
 
-// The same without the ranks' cores: rank after rank over the NUMA nodes in turn, so that GPUs that share a way to
-// memory and network are used together as late as can be.
+// The same without regard to the ranks' cores: ranks go to GPUs of the NUMA nodes in turn, so that GPUs that share a
+// path to memory and network are used together as late as possible.
 std::vector<Choice> choose_spread(const NodeFacts& facts);
 
 // All GPUs that each rank is to see when the node's are divided among its ranks, its choice first and the others in the

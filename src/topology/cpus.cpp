@@ -11,7 +11,7 @@ namespace swy::topology {
 namespace {
 
 constexpr unsigned kBits = 64;
-constexpr unsigned kMost = 1u << 20;  // of PUs in one machine: a slip of the finger must not take all memory
+constexpr unsigned kMost = 1u << 20;  // of PUs in one machine: a mistyped number must not allocate all memory
 
 bool read_number(std::string_view text, unsigned& value) {
     const auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -98,12 +98,12 @@ Cpus own_binding() {
         if (set == nullptr)
             return cpus;
         const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(size));
-        const bool told = sched_getaffinity(0, bytes, set) == 0;
-        for (int cpu = 0; told && cpu < size; ++cpu)
+        const bool known = sched_getaffinity(0, bytes, set) == 0;
+        for (int cpu = 0; known && cpu < size; ++cpu)
             if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, set))
                 cpus.add(static_cast<unsigned>(cpu));
         CPU_FREE(set);
-        if (told)
+        if (known)
             break;
     }
     return cpus;

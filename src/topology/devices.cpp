@@ -68,7 +68,7 @@ std::vector<int> take_devices(std::span<const Device> devices, Machine& machine)
 int network_device(const Machine& machine, int gpu) {
     std::vector<PciDevice> nics;
     std::vector<int> index;
-    // Where the machine has InfiniBand or its kin, the other network devices are for other purposes.
+    // If the machine has InfiniBand or the like, the other network devices are for other purposes and are left out.
     const bool verbs = std::any_of(machine.nics.begin(), machine.nics.end(), [](const auto& nic) { return nic.verbs; });
     for (std::size_t nic = 0; nic < machine.nics.size(); ++nic)
         if (machine.nics[nic].verbs == verbs) {
@@ -78,7 +78,7 @@ int network_device(const Machine& machine, int gpu) {
     const std::vector<int> candidates = nearest(nics, machine.gpus[static_cast<std::size_t>(gpu)]);
     if (candidates.empty())
         return -1;
-    // The GPU's place among those that have the same to choose from.
+    // The GPU's index among those with the same candidates.
     std::size_t turn = 0;
     for (int other = 0; other < gpu; ++other)
         if (nearest(nics, machine.gpus[static_cast<std::size_t>(other)]) == candidates)

@@ -1,4 +1,4 @@
-// The GPU driver's devices and hwloc's put together: by PCI address, never by number.
+// Matches the GPU driver's devices with hwloc's, by PCI address and never by number.
 #pragma once
 
 #include <span>
@@ -14,13 +14,13 @@ struct Device {
     std::string uuid, name;
 };
 
-// Makes the machine's GPUs those that the driver shows, in PCI order, with the places and links that hwloc knows of
-// them; one that hwloc does not list has no known place. `devices` are by ordinal; slices of one GPU are devices of
-// their own. Returns each ordinal's GPU.
+// Replaces the machine's GPUs by those that the driver lists, in PCI order, with the locations and links that hwloc has
+// for them; the location of one that hwloc does not list is not known. `devices` are by ordinal; slices of one GPU are
+// devices of their own. Returns each ordinal's GPU.
 std::vector<int> take_devices(std::span<const Device> devices, Machine& machine);
 
-// The network device that is nearest to a GPU: behind the same host bridge, else on its NUMA node, else on its package.
-// GPUs that have several at the same distance share them evenly. -1: none is near.
+// Returns the network device that is nearest to a GPU: behind the same host bridge, else on its NUMA node, else on its
+// package; -1 where none is near. GPUs that have several at the same distance share them evenly.
 int network_device(const Machine& machine, int gpu);
 
 }  // namespace swy::topology

@@ -20,7 +20,7 @@ Reach reach_of(const GpuFacts& gpu, const Cpus& binding) {
     return gpu.package.overlaps(binding) ? Reach::kPackage : Reach::kMachine;
 }
 
-// The shortest way from a NUMA node of these cores to one of the GPU; 0 where the machine does not say.
+// Returns the smallest latency from a NUMA node of these cores to one of the GPU; 0 where it is not known.
 int latency(const NodeFacts& facts, const Cpus& cores, const GpuFacts& gpu) {
     const std::size_t nodes = facts.nodes.size();
     if (facts.latency.size() != nodes * nodes)
@@ -47,7 +47,7 @@ bool linked(const NodeFacts& facts, int one, int other, Step& found) {
     return true;
 }
 
-// By PCI, where both are behind one host bridge.
+// Finds the step over PCI; returns false where the GPUs are not behind one host bridge.
 bool joined(const GpuFacts& one, const GpuFacts& other, Step& found) {
     const auto parting = std::mismatch(one.path.begin(), one.path.end(), other.path.begin(), other.path.end());
     const std::int64_t shared = parting.first - one.path.begin();

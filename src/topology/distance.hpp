@@ -1,5 +1,5 @@
-// How far a rank is from a GPU, in a person's words and as a number that sums up, and how far two GPUs are from each
-// other. For the plain functions of this folder alone.
+// The distance of a rank from a GPU, as text for users and as a number that can be added up, and the distance between
+// two GPUs. For this folder alone.
 #pragma once
 
 #include "topology/choice.hpp"
@@ -16,7 +16,7 @@ struct Distance {
 bool is_bound(const NodeFacts& facts, const RankFacts& rank);
 Distance distance(const NodeFacts& facts, const RankFacts& rank, int gpu);
 
-// What data between two GPUs has to pass, the nearest first.
+// The link that data between two GPUs has to pass, the nearest first.
 enum class Between : std::uint8_t {
     kOneGpu,  // nothing: slices of one
     kLink,    // NVLink
@@ -36,6 +36,6 @@ struct Step {
     std::int64_t finer = 0;  // what its links lack to the node's fastest, or bridges, or latency: less is shorter
 };
 Step step(const NodeFacts& facts, int one, int other);  // either way the same
-std::int64_t length(const Step& step);                  // as a number that sums up
+std::int64_t length(const Step& step);                  // as a number that can be added up
 
 }  // namespace swy::topology

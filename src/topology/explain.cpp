@@ -28,7 +28,7 @@ std::string where(Reach reach) {
     return "at an unknown distance (the topology does not say which cores are near this GPU)";
 }
 
-// Is there a GPU that the rank sees and that is nearer? Then it went to others.
+// Returns whether the rank sees a nearer GPU, which other ranks got.
 bool nearer_exists(const NodeFacts& facts, const RankFacts& rank, const Choice& choice) {
     const int own = distance(facts, rank, choice.gpu).value;
     return std::any_of(rank.visible.begin(), rank.visible.end(),

@@ -1,4 +1,4 @@
-// Why a rank got its GPU, as a person would say it. For choice.cpp alone.
+// The reason why a rank got its GPU, as a sentence for users. For choice.cpp alone.
 #pragma once
 
 #include <cstddef>

@@ -34,10 +34,10 @@ std::string read_binding(std::string_view entry, Cpus& binding) {
 std::string read_visible(std::string_view entry, const Machine& machine, std::vector<int>& visible) {
     if (entry == "-")
         return {};
-    for (const std::string_view word : split(entry, ',')) {
+    for (const std::string_view number : split(entry, ',')) {
         int gpu = 0;
-        const auto [stop, problem] = std::from_chars(word.data(), word.data() + word.size(), gpu);
-        if (problem != std::errc() || stop != word.data() + word.size() || gpu < 0)
+        const auto [stop, problem] = std::from_chars(number.data(), number.data() + number.size(), gpu);
+        if (problem != std::errc() || stop != number.data() + number.size() || gpu < 0)
             return fmt::format(
                 "\"{}\" in the list of visible GPUs is neither numbers, as in 0,1, nor all, nor - for none", entry);
         const int gpus = machine.lists_pci || !machine.gpus.empty() ? static_cast<int>(machine.gpus.size()) : kMostGpus;
@@ -82,7 +82,7 @@ std::string add_ranks(const Lists& lists, Machine& machine, NodeFacts& facts) {
     std::vector<bool> sees_all(table.size());
     int gpus = static_cast<int>(machine.gpus.size());
     if (gpus == 0 && !machine.lists_pci)
-        gpus = 1;  // nobody knows of any, CUDA may
+        gpus = 1;  // the topology has none, but CUDA may have one
     for (std::size_t rank = 0; rank < table.size(); ++rank) {
         if (std::string problem = read_binding(bindings[bindings.size() == 1 ? 0 : rank], table[rank].binding);
             !problem.empty())

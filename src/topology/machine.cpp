@@ -28,7 +28,7 @@ using Topology = std::unique_ptr<hwloc_topology, Destroy>;
 
 Cpus cpus_of(hwloc_const_bitmap_t bitmap) {
     Cpus cpus;
-    // A set without end is "all there could be", which says nothing.
+    // An infinite set means "all that there could be": nothing is known.
     for (int cpu = bitmap != nullptr && hwloc_bitmap_weight(bitmap) >= 0 ? hwloc_bitmap_first(bitmap) : -1; cpu >= 0;
          cpu = hwloc_bitmap_next(bitmap, cpu))
         cpus.add(static_cast<unsigned>(cpu));
@@ -41,7 +41,7 @@ void each(hwloc_topology_t topology, hwloc_obj_type_t type, Use use) {
         use(object);
 }
 
-// All PUs of the objects of a kind that share one with `cpus`.
+// Returns all PUs of those objects of a type that share a PU with `cpus`.
 Cpus around(hwloc_topology_t topology, hwloc_obj_type_t type, const Cpus& cpus) {
     Cpus all;
     each(topology, type, [&](hwloc_obj_t object) {
@@ -71,7 +71,7 @@ std::string address_of(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& pci) {
     return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.domain, pci.bus, pci.dev, pci.func);
 }
 
-// From the host bridge to the device; none where the topology has no host bridge above it.
+// Returns the path from the host bridge to the device; empty where the topology has no host bridge above it.
 std::vector<std::string> path_to(hwloc_obj_t device) {
     std::vector<std::string> path{address_of(device->attr->pcidev)};
     for (hwloc_obj_t above = device->parent; above != nullptr && above->type == HWLOC_OBJ_BRIDGE;
@@ -87,19 +87,21 @@ std::vector<std::string> path_to(hwloc_obj_t device) {
     return {};
 }
 
-// Where the system tells of ports ("Port1State" and so on; 4 is active), whether one of them has a link.
+// Returns whether one of the device's ports has a link ("Port1State" and so on; 4 is active); true where hwloc has no
+// port states.
 bool has_link(hwloc_obj_t verbs) {
-    bool told = false;
+    bool listed = false;
     for (int port = 1; port <= 4; ++port) {
         const char* state = hwloc_obj_get_info_by_name(verbs, fmt::format("Port{}State", port).c_str());
         if (state != nullptr && std::string_view(state).starts_with('4'))
             return true;
-        told = told || state != nullptr;
+        listed = listed || state != nullptr;
     }
-    return !told;
+    return !listed;
 }
 
-// The system's name of a network device: InfiniBand's before the network interface's, since NCCL asks for that.
+// Returns the system's name of a network device: that of the InfiniBand device before that of the network interface,
+// since NCCL_IB_HCA takes the former.
 std::string network_name(hwloc_obj_t pci, PciDevice& nic) {
     std::string name;
     for (hwloc_obj_t child = pci->io_first_child; child != nullptr; child = child->next_sibling) {
@@ -187,7 +189,7 @@ void read_latency(hwloc_topology_t topology, Machine& machine) {
                     static_cast<int>(std::min<hwloc_uint64_t>(found->values[i * found->nbobjs + j], 1000));
 }
 
-// Which of our GPUs an object of a matrix of links is: the PCI device, or one of its faces to the system. -1: none.
+// Returns which of our GPUs an object of a matrix of links is: the PCI device, or an OS device of it. -1: none.
 int gpu_of(const Machine& machine, hwloc_obj_t object) {
     while (object != nullptr && object->type == HWLOC_OBJ_OS_DEVICE)
         object = object->parent;
@@ -234,7 +236,7 @@ std::string load(const std::string& xml, Topology& topology) {
     if (hwloc_topology_init(&made) != 0)
         return "hwloc does not start (out of memory?)";
     topology.reset(made);
-    // hwloc leaves out all devices unless it is told otherwise.
+    // By default hwloc leaves out all devices.
     hwloc_topology_set_io_types_filter(made, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     errno = 0;
     if (!xml.empty() && hwloc_topology_set_xml(made, xml.c_str()) != 0)

@@ -10,7 +10,7 @@
 namespace swy::topology {
 
 struct PciDevice {
-    std::string pci;     // "0000:44:00.0"; "unknown" where hwloc was not told of PCI devices
+    std::string pci;     // "0000:44:00.0"; "unknown" where hwloc could not read PCI devices
     std::string name;    // as hwloc or the driver has it; may be empty
     std::string uuid;    // of the driver; empty otherwise
     GpuFacts place;      // where it is, for a NIC too
@@ -48,8 +48,8 @@ bool share_host_bridge(const PciDevice& a, const PciDevice& b);
 // `xml` empty: this machine, or what HWLOC_XMLFILE names. Returns "" or what is wrong and what to do.
 std::string read_machine(const std::string& xml, Machine& machine);
 
-// How many cores this machine has for this process, as Open MPI counts them; 0 where that is not known. Quick: devices
-// are not looked for.
+// Returns the number of cores that this process may use, as Open MPI counts them; 0 where that is not known. Does not
+// search for devices, which would take longer.
 int count_cores();
 
 // Everything but the ranks.

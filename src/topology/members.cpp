@@ -27,11 +27,11 @@ Member unpack(const std::string& text) {
     std::getline(lines, line);
     Cpus::parse(line, member.binding);
     while (std::getline(lines, line)) {
-        std::istringstream words(line);
+        std::istringstream fields(line);
         Device device;
-        std::getline(words, device.pci, '\t');
-        std::getline(words, device.uuid, '\t');
-        std::getline(words, device.name, '\t');
+        std::getline(fields, device.pci, '\t');
+        std::getline(fields, device.uuid, '\t');
+        std::getline(fields, device.name, '\t');
         member.devices.push_back(std::move(device));
     }
     return member;

@@ -1,4 +1,4 @@
-// What the processes of a node tell each other, and the node's facts made of it: the same on all of them.
+// The facts that the processes of a node exchange, and the node's table made of them, the same on all of them.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct Member {
 std::string pack(const Member& member);
 Member unpack(const std::string& text);
 
-// By rank. The machine's GPUs become all those that any of them sees, told apart by UUID.
+// `members` are by rank. The machine's GPUs become all those that any of them sees, identified by UUID.
 NodeFacts facts_of(std::span<const Member> members, Machine& machine);
 
 }  // namespace swy::topology

@@ -18,8 +18,8 @@ namespace swy::topology {
 
 namespace {
 
-// "0" or "0-3": whether the system has more than one, without hwloc, which takes a while on large machines; or perhaps
-// has, by a file that describes it.
+// Returns whether the system has several NUMA nodes ("0-3" in its list), without hwloc, which takes a while on large
+// machines; true where HWLOC_XMLFILE describes the machine.
 bool has_several_nodes() {
     if (const char* file = std::getenv("HWLOC_XMLFILE"); file != nullptr && *file != '\0')
         return true;
@@ -29,7 +29,7 @@ bool has_several_nodes() {
                        [](char c) { return std::isdigit(static_cast<unsigned char>(c)) == 0; });
 }
 
-// Enough of a topology to bind memory by; kept for the life of the process. nullptr where hwloc does not start.
+// Returns a topology to bind memory with, kept for the life of the process; nullptr where hwloc fails to load one.
 hwloc_topology_t binder() {
     static hwloc_topology_t kept = [] {
         hwloc_topology_t made = nullptr;
@@ -84,7 +84,7 @@ bool prefer_nodes(void* data, std::size_t bytes, const std::vector<unsigned>& no
 }
 
 int node_of(const void* address) {
-    // Without a list of nodes to move pages to, the system tells where they are: move_pages(2).
+    // Without a list of nodes to move the pages to, move_pages(2) returns where they are.
     void* page = const_cast<void*>(address);
     int node = -1;
     return syscall(SYS_move_pages, 0, 1UL, &page, nullptr, &node, 0) == 0 && node >= 0 ? node : -1;

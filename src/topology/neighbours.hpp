@@ -10,7 +10,7 @@
 namespace swy::topology {
 
 struct Neighbours {
-    std::vector<bool> follows;           // by rank: is its link to the rank before it to be counted?
+    std::vector<bool> follows;           // by rank: whether its link to the rank before it counts
     std::vector<std::int64_t> slowness;  // gpus x gpus, row by row: not negative, 0 for the fastest
 };
 

@@ -9,7 +9,7 @@ namespace swy::topology {
 
 namespace {
 
-// What steps cost together: of each kind, the farthest first, how many there are and how long these are. Compared in
+// The cost of several steps: the number of steps of each kind and their length, the farthest kind first. Compared in
 // that order; a sum keeps the order of its parts.
 using Cost = std::array<std::int64_t, 2 * kBetween>;
 
@@ -27,7 +27,7 @@ Cost cost_of(const Step& step) {
     return cost;
 }
 
-// A path from the first of some GPUs through the others to one more GPU, all by their places in a table of steps.
+// A path from the first of some GPUs through the others to one more GPU, all as indices of a table of steps.
 class Path {
   public:
     Path(const NodeFacts& facts, const std::vector<int>& gpus, int next) : size_(gpus.size()) {
@@ -140,8 +140,8 @@ std::vector<int> ring_order(const NodeFacts& facts, std::span<const int> gpus, i
     std::sort(sorted.begin(), sorted.end());
     std::rotate(sorted.begin(), std::find(sorted.begin(), sorted.end(), gpus.front()), sorted.end());
     std::vector<int> ordered;
-    for (const std::size_t place : Path(facts, sorted, next).best())
-        ordered.push_back(sorted[place]);
+    for (const std::size_t position : Path(facts, sorted, next).best())
+        ordered.push_back(sorted[position]);
     return ordered;
 }
 

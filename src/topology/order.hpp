@@ -23,7 +23,7 @@ inline constexpr std::size_t kMostExact = 8;
 // for a ring of one process.
 std::vector<int> ring_order(const NodeFacts& facts, std::span<const int> gpus, int next);
 
-// What is between a rank's GPUs in that order, and its last one and the next rank's first: the farthest of it.
+// Returns the farthest link between a rank's GPUs in that order, and between its last one and the next rank's first.
 Between farthest(const NodeFacts& facts, std::span<const std::vector<int>> shares, std::size_t rank);
 
 // Each rank's GPUs in the order of one ring through all ranks, in the order of the ranks; of each rank the first stays

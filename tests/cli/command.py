@@ -64,7 +64,7 @@ def run_options():
 
 
 class FakeMpirun:
-    """A folder with an mpirun that notes how it was called and exits as told."""
+    """A folder with an mpirun that notes how it was called and exits with a given status."""
 
     def __init__(self, status=0):
         self.folder = tempfile.mkdtemp()

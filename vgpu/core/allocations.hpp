@@ -1,5 +1,5 @@
-// Every range of memory that the driver knows in this process, by address: what a pointer query, a copy's check and the
-// simulator's access start from. Look-ups are many and come from every MPI call; changes are few.
+// The table of all memory that the driver knows in this process, by address. Pointer queries, the checks of copies and
+// the simulator's accesses look it up, as many programs do in every MPI call; changes are rare.
 #pragma once
 
 #include <atomic>
@@ -44,7 +44,7 @@ struct Allocation {
 
     std::uintptr_t end() const { return address + bytes; }
     bool contains(std::uintptr_t a) const { return a >= address && a < end(); }
-    // The host may touch it.
+    // Returns whether the host may access it.
     bool on_host() const { return kind >= MemoryKind::Managed; }
     // A host pointer in the eyes of the copy functions' documentation: page-locked, not managed.
     bool page_locked() const { return kind >= MemoryKind::Pinned; }
@@ -60,11 +60,11 @@ class Allocations {
     // The entry that holds all of [address, address + bytes). A range over several mappings of one reservation is found
     // too, as the first of them with the bytes of all.
     std::optional<Allocation> find_range(std::uintptr_t address, std::size_t bytes) const;
-    // Memory that is freed in a stream's order: unknown from now on, but for the work that was queued before and runs
-    // until forget() is called at that place of the stream.
+    // Marks memory as freed in a stream's order: look-ups no longer find it, except those of work that was queued
+    // before, until the stream calls forget().
     std::optional<Allocation> leave(std::uintptr_t begin);
     void forget(std::uintptr_t begin);
-    // As find_range(), asked by work that runs.
+    // As find_range(), for work that runs on a stream.
     std::optional<Allocation> find_at_work(std::uintptr_t address, std::size_t bytes) const;
     bool overlaps(std::uintptr_t address, std::size_t bytes) const;
     // Applies `change` to the entry that holds `address`; false if there is none.
@@ -88,7 +88,7 @@ class Allocations {
     Map entries_;
     Map leaving_;
     std::uint64_t next_id_ = 1;
-    // No entry ever lay outside: a pointer that does is answered without the lock.
+    // The range of all entries there ever were: a pointer outside of it is answered without the lock.
     std::atomic<std::uintptr_t> lowest_{~std::uintptr_t{0}};
     std::atomic<std::uintptr_t> highest_{0};
 };

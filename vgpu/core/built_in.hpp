@@ -1,5 +1,5 @@
-// The twins of Switchyard's own kernels: they are in the virtual GPU's library itself, so that a program with
-// Switchyard finds them without any setting.
+// The twins of Switchyard's own kernels. They are part of the virtual GPUs' libcuda, so Switchyard needs no
+// VGPU_KERNELS.
 #pragma once
 
 #include <cstddef>

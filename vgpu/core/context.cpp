@@ -18,7 +18,7 @@ std::uint64_t this_thread() {
 
 struct ContextStack {
     static constexpr int kDepth = 128;
-    Context* entries[kDepth];  // plain, so that calls made while the thread's objects are destroyed still work
+    Context* entries[kDepth];  // no destructor, so that calls made while the thread's objects are destroyed still work
     int depth;
 };
 thread_local ContextStack t_stack{};
@@ -97,7 +97,7 @@ std::shared_ptr<Stream> Context::create_stream(bool blocking, int priority) {
 void Context::forget_stream(const std::shared_ptr<Stream>& stream) {
     stream->close();
     const std::lock_guard guard(order_);
-    // Pending work still takes part in the implicit order: a closed stream is dropped when it is found idle.
+    // Pending work still takes part in the implicit order: a destroyed stream is removed when it is idle.
     std::erase_if(streams_, [](const auto& s) { return s->closed() && s->idle(); });
 }
 

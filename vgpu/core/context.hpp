@@ -26,11 +26,11 @@ class Context {
     bool active() const { return active_.load(std::memory_order_acquire); }
     std::atomic<unsigned> flags;
 
-    // Puts an operation into a stream, after what CUDA's implicit order says: the legacy stream follows all blocking
-    // streams of the context and they follow it. `hang`: accepted, never completes.
+    // Queues an operation on a stream, in CUDA's implicit order: the legacy stream waits for all blocking streams of
+    // the context and they wait for it. With `hang` the operation is accepted and never completes.
     Mark submit(const std::shared_ptr<Stream>& stream, std::function<void()> run, std::vector<Mark> after = {},
                 bool hang = false);
-    // The same, and runs it on the calling thread: for calls that return only when the operation is complete.
+    // The same, but runs the operation on the calling thread: for calls that return when it is complete.
     void run(const std::shared_ptr<Stream>& stream, const std::function<void()>& run, bool hang = false);
 
     std::shared_ptr<Stream> create_stream(bool blocking, int priority);
@@ -38,7 +38,7 @@ class Context {
     const std::shared_ptr<Stream>& legacy() const { return legacy_; }
     std::shared_ptr<Stream> per_thread();  // the calling thread's default stream
     std::vector<std::shared_ptr<Stream>> streams() const;
-    // Everything submitted so far, in all streams, non-blocking ones too.
+    // Waits for everything submitted so far, in all streams, non-blocking ones too.
     void synchronize();
 
     // Peers whose memory kernels of this context may address.
@@ -48,7 +48,7 @@ class Context {
 
     // A primary context becomes usable again by `activate`; others never.
     void activate();
-    // Waits for the work, ends the streams, forgets peers. What else belonged to the context is the caller's to free.
+    // Waits for the work, ends the streams, clears the peers. The caller frees what else belonged to the context.
     void deactivate();
 
   private:
@@ -59,7 +59,7 @@ class Context {
     const std::uint64_t id_;
     std::atomic<bool> active_{false};
 
-    mutable std::mutex order_;  // held while an operation gets its place, never while one runs
+    mutable std::mutex order_;  // held while an operation is queued, never while one runs
     std::shared_ptr<Stream> legacy_;
     std::vector<std::shared_ptr<Stream>> streams_;  // all but the legacy one
     std::unordered_map<std::uint64_t, std::shared_ptr<Stream>> per_thread_;
@@ -72,7 +72,7 @@ void set_current_context(Context* context);  // replaces the top; nullptr pops
 void push_context(Context* context);
 bool pop_context(Context** popped);
 
-// True for the address of a context that this process has made, be it destroyed since.
+// Returns whether this process has made a context at this address, even if it has been destroyed since.
 bool known_context(const Context* context);
 Context* create_context(Device& device, unsigned flags);
 
@@ -84,7 +84,7 @@ struct Primary {
     int retained = 0;
 };
 Primary& primary_of(Device& device);
-// Retained or not, made if need be: what the handle of the device's primary context is.
+// Returns the device's primary context, retained or not; makes it if there is none.
 Context& primary_context(Primary& primary, Device& device);
 
 }  // namespace vgpu

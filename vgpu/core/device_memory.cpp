@@ -16,8 +16,8 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLargePage = 2u << 20;
 constexpr std::size_t kSegment = 64u << 20;  // address space is taken in steps: 16 GiB at once would slow valgrind down
 
-// Device addresses are asked for far from heap, stack and libraries, so that two comparisons tell most host pointers
-// apart.
+// Device addresses are requested far from heap, stack and libraries, so that two comparisons identify most host
+// pointers.
 std::atomic<std::uintptr_t> g_next_hint{0x300000000000ull};
 std::atomic<std::uintptr_t> g_lowest{~std::uintptr_t{0}};
 std::atomic<std::uintptr_t> g_highest{0};
@@ -31,7 +31,7 @@ void widen(std::uintptr_t begin, std::uintptr_t end) {
     }
 }
 
-// Addresses without access, `alignment` aligned (a power of two, at least 2 MiB).
+// Reserves addresses without access, aligned to `alignment` (a power of two, at least 2 MiB).
 std::uintptr_t reserve_addresses(std::size_t bytes, std::size_t alignment) {
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     const std::uintptr_t step = bytes + alignment + kLargePage;

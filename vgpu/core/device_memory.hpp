@@ -1,5 +1,4 @@
-// The memory of one device in one process: where addresses come from and how the simulator reaches the bytes behind
-// them.
+// The memory of one device in one process: its addresses, and how the simulator accesses the bytes behind them.
 //
 // The address that a program gets is mapped PROT_NONE, so a host access faults as it does on a GPU. The bytes live in a
 // memfd, which the simulator sees through a second mapping, and other processes through /proc/<pid>/fd (CUDA IPC).
@@ -29,7 +28,7 @@ class MappedRange {
 
     // Maps `bytes` of `file` from `offset` (both multiples of the page size). False when the system refuses.
     bool map(int file, std::uint64_t offset, std::size_t bytes);
-    // Reserves both ranges with nothing behind them yet.
+    // Reserves both address ranges, without memory.
     bool reserve(std::size_t bytes, std::size_t alignment);
     void reset();
 

@@ -21,8 +21,8 @@ std::uint64_t hash(const std::string& text, std::uint64_t seed) {  // FNV-1a
     return value ^ (value >> 33);
 }
 
-// The same for all processes of a node, another on every other node and after every boot: host name (which simulated
-// hosts on one machine have of their own), boot id, VGPU_NODE and PCI address.
+// Makes a device's identity, equal in all processes of a node and different on every other node and after every boot:
+// of the host name (simulated hosts on one machine each have one), the boot id, VGPU_NODE and the PCI address.
 std::array<unsigned char, 16> uuid_of(const std::string& bus_id) {
     char host[256] = {};
     gethostname(host, sizeof host - 1);

@@ -17,7 +17,7 @@ void SharedRecords::wait(std::uint32_t number) {
         const std::uint32_t seen = completed.load();
         if (static_cast<std::int32_t>(seen - number) >= 0)
             return;
-        // The time-out covers a recorder that died between store and wake.
+        // The time-out is for a recording process that died between its store and its futex wake.
         const timespec limit{0, 50000000};
         syscall(SYS_futex, &completed, FUTEX_WAIT, seen, &limit, nullptr, 0);
     }
@@ -56,7 +56,7 @@ bool Event::open_shared(int file) {
 void Event::record(Context& context, const std::shared_ptr<Stream>& stream, bool hang) {
     auto record = std::make_shared<Record>();
     const std::shared_ptr<SharedRecords> shared = shared_;
-    const std::lock_guard guard(lock_);  // two threads' records must be last in the order in which they were submitted
+    const std::lock_guard guard(lock_);  // of two threads' records the one submitted later must be the last one
     const std::uint32_t number = shared == nullptr ? 0 : shared->recorded.fetch_add(1) + 1;
     // The operation must not own the record: the record owns the stream and so the operation.
     record->mark = context.submit(

@@ -10,7 +10,7 @@
 
 namespace vgpu {
 
-// One record: done when its place in its stream is.
+// One record of an event: done when the work before it in its stream is.
 struct Record {
     Mark mark;
     std::atomic<std::int64_t> time{0};  // nanoseconds, when it completed
@@ -18,7 +18,7 @@ struct Record {
     bool done() const { return mark.stream->done(mark.ticket); }
 };
 
-// What the processes of an IPC event share: records are numbered, a record is done when `completed` has reached its
+// Memory that the processes of an IPC event share. Records are numbered; one is done when `completed` has reached its
 // number.
 struct SharedRecords {
     std::atomic<std::uint32_t> recorded;
@@ -61,7 +61,7 @@ class Event {
     mutable std::mutex lock_;
     std::shared_ptr<Record> last_;
     int file_ = -1;
-    std::shared_ptr<SharedRecords> shared_;  // operations in flight keep it beyond the event
+    std::shared_ptr<SharedRecords> shared_;  // pending operations keep it after the event is destroyed
 };
 
 }  // namespace vgpu

@@ -81,7 +81,7 @@ const Rules& rules() {
     return *kRules;
 }
 
-// The process's rank in its job, as the launcher tells it before MPI_Init.
+// Returns the process's rank in its job, from the launcher's environment variables.
 int rank() {
     for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
         if (const char* value = std::getenv(name); value != nullptr && *value != '\0')
@@ -124,16 +124,16 @@ FaultPoint& fault_point(std::string_view function) {
     static auto& points = *new std::map<std::string, std::unique_ptr<FaultPoint>, std::less<>>;
     function = base_name(function);
     const std::lock_guard guard(lock);
-    auto place = points.find(function);
-    if (place == points.end()) {
+    auto found = points.find(function);
+    if (found == points.end()) {
         auto point = std::make_unique<FaultPoint>();
         point->function = function;
         for (const FaultRule& rule : rules().rules)
             if (rule.function == function && (rule.rank < 0 || rule.rank == rank()))
                 point->rules.push_back(&rule);
-        place = points.emplace(std::string(function), std::move(point)).first;
+        found = points.emplace(std::string(function), std::move(point)).first;
     }
-    return *place->second;
+    return *found->second;
 }
 
 std::vector<std::string> check_faults(bool (*known_function)(std::string_view), bool (*known_error)(std::string_view)) {
@@ -142,7 +142,7 @@ std::vector<std::string> check_faults(bool (*known_function)(std::string_view), 
         const std::string text = rule.function + "=" + rule.what;
         const bool runtime = rule.function.starts_with("cuda") || rule.function.starts_with("__cuda");
         if (runtime || rule.function.starts_with("nccl"))
-            continue;  // libcudart and libnccl know their own
+            continue;  // libcudart and libnccl check the names of their own functions
         if (!known_function(rule.function))
             complaints.push_back(complaint("VGPU_FAULTS", text, "no such function of the virtual GPUs",
                                            "name a function of CUDA's driver or runtime API or of NCCL"));

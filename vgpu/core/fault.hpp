@@ -30,15 +30,15 @@ struct FaultPoint {
     std::vector<const FaultRule*> rules;  // those of this rank
     std::atomic<std::uint64_t> calls{0};
 
-    // Counts the call and says what is asked of it. Does not return from "die".
+    // Counts the call and returns the fault that applies to it. Does not return from "die".
     vgpu_fault_kind pass(const char** error_name);
 };
 
-// The point of a function; lives for ever. Version and default-stream suffixes are cut off.
+// Returns the point of a function, which is never destroyed. Version and default-stream suffixes are removed.
 FaultPoint& fault_point(std::string_view function);
 
-// All rules as written; each that cannot be read, or that names an unknown driver function or error (as
-// `known_function` and `known_error` tell), adds a complaint.
+// Parses all rules. Each that cannot be parsed, or that names a driver function or error for which `known_function` or
+// `known_error` returns false, adds a complaint.
 std::vector<std::string> check_faults(bool (*known_function)(std::string_view), bool (*known_error)(std::string_view));
 
 std::string_view base_name(std::string_view function);

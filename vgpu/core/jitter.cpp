@@ -1,5 +1,4 @@
-// VGPU_JITTER: random delays in worker threads, so that an order that a program only got by luck changes from run to
-// run of seeds.
+// VGPU_JITTER: random delays in worker threads, so that an order that a program does not enforce differs between seeds.
 #include <atomic>
 #include <ctime>
 

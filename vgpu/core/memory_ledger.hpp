@@ -1,8 +1,8 @@
-// How much of a device's memory each process of the host has, so that VGPU_MEMORY is one limit for all of them.
+// Counts how much of a device's memory each process of the host has, so that VGPU_MEMORY limits all of them together.
 //
 // The ledger is a small file in /dev/shm per user and device. Each process owns one slot for as long as it holds a lock
-// on the slot's byte; the kernel drops that lock when the process dies, however it dies, and the next one to look takes
-// the slot's bytes back.
+// on the slot's byte; the kernel drops that lock when the process dies, however it dies, and the next process that
+// looks frees the slot's bytes.
 #pragma once
 
 #include <cstddef>

@@ -18,8 +18,8 @@ void in_child() {
         g_life = Life::Forked;
 }
 
-// Nothing is torn down: threads of the program, or of its libraries, may still be in the driver, and work may be
-// pending for ever. Idle workers are ended so that a leak checker sees no threads that could have been joined.
+// Runs at exit. Nothing is destroyed: threads of the program, or of its libraries, may still be in the driver, and work
+// may be pending for ever. Idle workers are joined so that a leak checker does not report them.
 void at_end() {
     if (g_life != Life::Running)
         return;

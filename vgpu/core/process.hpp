@@ -39,16 +39,16 @@ class Registry {
     }
     std::shared_ptr<Object> find(const void* handle) const {
         const std::shared_lock guard(lock_);
-        const auto place = objects_.find(handle);
-        return place == objects_.end() ? nullptr : place->second;
+        const auto found = objects_.find(handle);
+        return found == objects_.end() ? nullptr : found->second;
     }
     std::shared_ptr<Object> remove(const void* handle) {
         const std::unique_lock guard(lock_);
-        const auto place = objects_.find(handle);
-        if (place == objects_.end())
+        const auto found = objects_.find(handle);
+        if (found == objects_.end())
             return nullptr;
-        auto object = std::move(place->second);
-        objects_.erase(place);
+        auto object = std::move(found->second);
+        objects_.erase(found);
         return object;
     }
     template <typename Predicate>

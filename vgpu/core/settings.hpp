@@ -1,5 +1,5 @@
-// The VGPU_* variables: read once, checked, with a message for every value that cannot be meant.
-// Used by every part of the virtual GPUs' driver; nothing here knows of CUDA.
+// The VGPU_* variables: read once and checked, with a message for every invalid value. Used by all of libcuda; those of
+// libnccl are in vgpu/nccl/settings.hpp. Nothing here uses CUDA.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct Settings {
     int count = 1;                        // VGPU_COUNT
     bool count_given = false;             // a topology's number of GPUs holds where VGPU_COUNT is not set
     std::size_t memory = 16ull << 30;     // VGPU_MEMORY, bytes of each device, shared by all processes on it
-    std::string node;                     // VGPU_NODE, tells apart the devices of nodes that are one machine
+    std::string node;                     // VGPU_NODE, distinguishes the devices of simulated nodes on one machine
     std::string topology;                 // VGPU_TOPOLOGY, an hwloc XML file
     std::vector<std::string> kernels;     // VGPU_KERNELS, shared libraries with CPU twins
     std::string log_prefix;               // VGPU_LOG
@@ -30,7 +30,7 @@ const Settings& settings();
 std::string complaint(const char* variable, const std::string& value, const std::string& problem,
                       const std::string& remedy);
 
-// Writes a line to stderr, prefixed so that a reader knows which software speaks.
+// Writes a line to standard error, after "virtual GPU: ".
 void say(const std::string& line);
 
 std::vector<std::string> split(const std::string& text, char separator);

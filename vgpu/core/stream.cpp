@@ -60,7 +60,7 @@ std::uint64_t Stream::enqueue(std::vector<Mark> after, std::function<void()> run
 }
 
 void Stream::start_worker() {
-    // Signals are the program's: its handlers must not run on a worker's stack.
+    // Signals are blocked: the program's handlers must not run on a worker's stack.
     sigset_t all{};
     sigset_t before{};
     sigfillset(&all);
@@ -152,7 +152,7 @@ void Stream::end_idle_workers() {
         const std::unique_lock stream_guard(stream->lock_, std::try_to_lock);
         stream->changed_.notify_all();
     }
-    // Those with work in hand, which may never end, are left to the end of the process.
+    // Workers that run an operation, which may never end, are left to the end of the process.
     const auto only_busy = [&] {
         return std::all_of(all.by_stream.begin(), all.by_stream.end(),
                            [](const auto& entry) { return entry.second.finished || !entry.first->idle(); });

@@ -16,7 +16,7 @@ namespace vgpu {
 
 class Context;
 
-// A place in a stream's order: done when everything up to it has completed.
+// A position in a stream's order: done when everything up to it has completed.
 class Stream;
 struct Mark {
     std::shared_ptr<Stream> stream;

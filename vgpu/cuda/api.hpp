@@ -1,4 +1,4 @@
-// What every entry point of libcuda begins with, and how handles of programs become objects. Included by
+// The first statements of every entry point of libcuda, and the conversion of handles to objects. Included by
 // vgpu/cuda/*.cpp only.
 #pragma once
 
@@ -21,7 +21,7 @@
 namespace vgpu::cuda {
 
 enum class Needs { Nothing, Init, Context };
-// What a hang asked by VGPU_FAULTS does: block the call, or let the operation be accepted and never complete.
+// Effect of "hang" in VGPU_FAULTS: the call blocks, or the operation is accepted and never completes.
 enum class Hang { Blocks, Enqueues };
 
 // The checks before a call's own: an injected fault, the driver's state, a current context.
@@ -67,12 +67,13 @@ inline CUevent handle(Event* event) {
 Registry<Stream>& stream_handles();
 Registry<Event>& event_handles();
 
-// The context behind a handle: nullptr if there is none or it was destroyed.
+// Returns the context of a handle: nullptr if there is none or it was destroyed.
 Context* context_of(CUcontext handle);
 
-// What a stream argument means for the calling thread; 0 is the legacy default stream. nullptr: no such stream.
+// Returns the stream that an argument names for the calling thread; 0 is the legacy default stream. nullptr: no such
+// stream.
 std::shared_ptr<Stream> stream_of(const Entry& entry, CUstream stream);
-// What 0 means in the _ptsz and _ptds variants.
+// The same for the _ptsz and _ptds variants, where 0 is the calling thread's own default stream.
 inline CUstream per_thread(CUstream stream) {
     return stream == nullptr ? CU_STREAM_PER_THREAD : stream;
 }

@@ -1,5 +1,5 @@
-// Kernels and other symbols of twin libraries by name alone, for libcudart: nvcc's host stubs know a kernel's name, and
-// no module.
+// Finds kernels and other symbols of twin libraries by name alone, for libcudart: nvcc's host stubs pass a kernel's
+// name and no module.
 #include "vgpu/cuda/module.hpp"
 #include "vgpu/private.h"
 

@@ -1,4 +1,4 @@
-// Limits and cache preferences of a context: kept and given back, of no effect on CPU twins.
+// Limits and cache preferences of a context: stored and returned, without effect on CPU twins.
 #include <array>
 #include <map>
 #include <mutex>

@@ -1,4 +1,4 @@
-// cuGetErrorName, cuGetErrorString and the names that VGPU_FAULTS uses.
+// cuGetErrorName, cuGetErrorString and the error names of VGPU_FAULTS.
 #include <string_view>
 
 #include "vgpu/cuda/api.hpp"

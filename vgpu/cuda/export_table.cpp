@@ -19,7 +19,7 @@ namespace {
 constexpr std::array<unsigned char, 16> kRuntimeTable = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                          0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 
-// The runtime itself says no more than "named symbol not found" or "initialization error" after this.
+// Prints the cause: the runtime itself only returns "named symbol not found" or "initialization error" after this.
 void explain(const void* caller) {
     Dl_info info;
     const std::string file = dladdr(caller, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "this program";
@@ -40,8 +40,8 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     if (table == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     *table = nullptr;
-    static std::once_flag told;
+    static std::once_flag once;
     if (id != nullptr && std::memcmp(id, kRuntimeTable.data(), kRuntimeTable.size()) == 0)
-        std::call_once(told, explain, __builtin_return_address(0));
+        std::call_once(once, explain, __builtin_return_address(0));
     return CUDA_ERROR_NOT_FOUND;
 }

@@ -15,10 +15,10 @@ bool is_error(std::string_view name) {
     return error_by_name(name, error);
 }
 
-// Every bad VGPU_* value is told at once: a user who fixes one at a time runs as often as there are mistakes.
+// All bad VGPU_* values are reported together, so that a user can correct them before the next run.
 void report(const std::vector<std::string>& complaints) {
-    static std::once_flag told;
-    std::call_once(told, [&] {
+    static std::once_flag once;
+    std::call_once(once, [&] {
         for (const std::string& line : complaints)
             say(line);
     });

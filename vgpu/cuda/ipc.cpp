@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint32_t kMemoryMagic = 0x6d757067;
 constexpr std::uint32_t kEventMagic = 0x65757067;
 
-// What the 64 bytes of a handle hold.
+// The contents of the 64 bytes of a handle.
 struct Ticket {
     std::uint32_t magic;
     std::int32_t process;
@@ -31,7 +31,7 @@ struct Ticket {
     std::uint32_t reserved;
     std::uint64_t offset;
     std::uint64_t bytes;
-    std::uint64_t id;         // of the allocation in its process: tells a handle of freed memory's successor apart
+    std::uint64_t id;         // of the allocation in its process: differs for a later allocation at the same address
     unsigned char device[8];  // the first half of the device's UUID
 };
 static_assert(sizeof(Ticket) <= CU_IPC_HANDLE_SIZE);

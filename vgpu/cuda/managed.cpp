@@ -29,8 +29,8 @@ CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
 
 namespace {
 
-// What a program told about a managed range. CUDA keeps it per page; programs tell it for whole allocations, so it is
-// kept by allocation.
+// The advice that a program has given for a managed range. CUDA stores it per page; programs give it for whole
+// allocations, so it is stored per allocation.
 struct Advice {
     bool read_mostly = false;
     int preferred = CU_DEVICE_INVALID;

@@ -19,8 +19,8 @@ Registry<Function>& function_handles() {
     return all;
 }
 
-// The forms that device code comes in: a cubin (ELF, whose headers tell its size), PTX (text), a fat binary
-// (compressed: nothing can be known of it).
+// The formats of device code: a cubin (ELF, whose headers have its size), PTX (text), a fat binary (compressed, so that
+// its names cannot be read).
 std::shared_ptr<Image> read_image(const void* data, Context* context) {
     constexpr std::uint32_t kFatbin = 0xBA55ED50;
     constexpr std::uint32_t kFatbinWrapper = 0x466243b1;

@@ -1,4 +1,4 @@
-// What the driver knows of a pointer.
+// cuPointerGetAttribute and its kin: queries about a pointer.
 #include <cstring>
 
 #include "vgpu/cuda/api.hpp"

@@ -69,7 +69,8 @@ CUresult allocate(const Entry& entry, CUdeviceptr* out, std::size_t bytes, Memor
     DeviceMemory& memory = *devices()[pool->device].memory;
     auto result = memory.allocate(bytes, allocation.block);
     if (result != DeviceMemory::Result::Ok && !entry.hang()) {
-        // Memory whose free is still under way in this stream may be had by waiting for it, as the driver does.
+        // Memory that a cuMemFreeAsync queued on this stream will free can be reused by waiting for it, as the driver
+        // does.
         stream->wait(stream->last());
         result = memory.allocate(bytes, allocation.block);
     }
@@ -131,8 +132,8 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* out, size_t bytes, CUmemoryPo
     return cuMemAllocFromPoolAsync(out, bytes, pool, per_thread(stream));
 }
 
-// The memory is unknown to the driver at once, so that a later use is an error; what is queued before still has it, and
-// others may when the stream gets here.
+// Look-ups no longer find the memory from now on, so that a later use is an error. Work queued before may still use it;
+// it is reused when the stream reaches this point.
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream given) {
     VGPU_ENTER(cuMemFreeAsync, Needs::Context, Hang::Enqueues);
     const auto stream = stream_of(entry, given);

@@ -7,8 +7,8 @@
 
 namespace vgpu {
 
-// CUmemoryPool is a handle of it. Memory goes back to the device as soon as it is free: the pool counts, it keeps
-// nothing.
+// CUmemoryPool is a handle of it. Memory returns to the device as soon as it is freed: the pool counts bytes and keeps
+// none.
 struct MemoryPool {
     int device = 0;
     std::mutex lock;
@@ -21,7 +21,7 @@ struct MemoryPool {
                     1};  // follow event dependencies, opportunistic, internal dependencies: accepted, of no effect
 };
 
-// Whether kernels of a device may touch the pool's memory: its own device's always.
+// Returns whether kernels of a device may access the pool's memory; those of its own device always may.
 inline bool reaches(MemoryPool& pool, int device) {
     const std::lock_guard guard(pool.lock);
     return device == pool.device || (pool.accessible_from >> device & 1) != 0;

@@ -47,8 +47,8 @@ CUdriverProcAddressQueryResult look_up(const char* name, int version, bool per_t
     if (begin == end)
         return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     int best = 0;
-    for (auto place = begin; place != end; ++place) {
-        const Function& function = *place->second;
+    for (auto form = begin; form != end; ++form) {
+        const Function& function = *form->second;
         if (function.version <= version && function.version > best) {
             best = function.version;
             *address = function.address;

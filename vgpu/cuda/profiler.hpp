@@ -1,4 +1,4 @@
-// What the driver's cudaProfiler.h declares: the wheels that CUDA's headers come in have no such file.
+// The declarations of the driver's cudaProfiler.h, which the wheels with CUDA's headers do not have.
 #pragma once
 
 #include <cuda.h>

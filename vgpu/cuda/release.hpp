@@ -1,18 +1,18 @@
-// What ends with a context, and how memory of each kind is given back.
+// The end of a context, and how memory of each kind is freed.
 #pragma once
 
 #include "vgpu/cuda/api.hpp"
 
 namespace vgpu::cuda {
 
-// As cuCtxGetStreamPriorityRange gives them on current GPUs.
+// The range that cuCtxGetStreamPriorityRange returns on current GPUs.
 constexpr int kLeastPriority = 0;
 constexpr int kGreatestPriority = -5;
 
 // Waits for the context's work, then frees its memory, streams, events and modules.
 void release_context(Context& context);
 
-// Gives back what an entry that has been removed from the table stood for.
+// Frees the memory of an entry that has been removed from the table.
 void release_allocation(const Allocation& allocation);
 
 // Pinned and managed memory: pages of the process itself.

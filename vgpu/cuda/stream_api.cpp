@@ -142,7 +142,7 @@ CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback callback, vo
 
 namespace {
 
-// The questions that a stream answers about itself.
+// Queries of a stream's properties.
 template <typename Value, typename Answer>
 CUresult ask(const Entry& entry, CUstream given, Value* out, Answer answer) {
     if (out == nullptr)

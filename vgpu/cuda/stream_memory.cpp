@@ -26,7 +26,7 @@ bool holds(Word seen, Word value, unsigned condition) {
 template <typename Word>
 std::function<void()> waiting(Word* word, Word value, unsigned condition) {
     return [word, value, condition] {
-        // The writer may be the host, another stream or another process: nobody can wake us, so look again and again.
+        // The writer may be the host, another stream or another process, which cannot wake us, so we poll.
         for (long pause = 1000; !holds(__atomic_load_n(word, __ATOMIC_ACQUIRE), value, condition);
              pause = std::min(pause * 2, 200000l)) {
             const timespec time{0, pause};

@@ -1,4 +1,4 @@
-// How bytes move: the sides of a copy, what CUDA's documentation says of the copy's synchrony, and its performance.
+// Copies of bytes: their two sides, and when a copy returns, by CUDA's documentation.
 // Used by the copy and memset entry points.
 #pragma once
 
@@ -19,8 +19,8 @@ struct Side {
 
 enum class Expect { Device, Host, Any };
 
-// Where [address, address + bytes) lives. False: not wholly inside one live allocation, or not what the call's name
-// promises (managed and page-locked memory are both host and device).
+// Finds the memory of [address, address + bytes). False: not wholly inside one live allocation, or not what the call's
+// name promises (managed and page-locked memory are both host and device).
 bool resolve(std::uintptr_t address, std::size_t bytes, Expect expect, Side& side);
 
 // A box of bytes: `height` rows of `width` bytes in `depth` slices.
@@ -42,9 +42,9 @@ struct Box {
     std::size_t span(std::size_t pitch, std::size_t slice) const;
 };
 
-// Copies a box in `stream`'s order. `synchronous` tells the call's kind; whether it returns before the copy is complete
-// follows from that and from the sides, as "API synchronization behavior" in NVIDIA's manuals says, and never later
-// than there.
+// Copies a box in `stream`'s order. `synchronous` is the kind of the call; whether it returns before the copy is
+// complete follows from that and from the sides, by "API synchronization behavior" in NVIDIA's manuals, and it never
+// returns later than stated there.
 CUresult transfer(const Entry& entry, const std::shared_ptr<Stream>& stream, const Side& target, const Side& source,
                   const Box& box, bool synchronous);
 

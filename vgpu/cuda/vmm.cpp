@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kGranularity = 2u << 20;
 
-// Physical memory. It lives for as long as a handle, a mapping or another process has it.
+// Physical memory. It exists as long as a handle, a mapping or another process refers to it.
 struct Physical {
     Physical(int memory_file, std::size_t size, int on, unsigned types, bool is_imported)
         : file(memory_file), bytes(size), device(on), handle_types(types), imported(is_imported) {}
@@ -133,7 +133,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 
 CUresult cuMemAddressReserve(CUdeviceptr* out, size_t bytes, size_t alignment, CUdeviceptr, unsigned long long flags) {
     VGPU_ENTER(cuMemAddressReserve, Needs::Init);
-    // The address asked for is a wish, which need not be granted.
+    // The address that the program asks for is a hint, which the driver may ignore.
     if (out == nullptr || bytes == 0 || !aligned(bytes) || (alignment & (alignment - 1)) != 0 || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     Reservation reservation;
@@ -166,13 +166,13 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGeneric
         allocations().overlaps(at(pointer), bytes))
         return CUDA_ERROR_INVALID_VALUE;
     const auto& physical = found->second.first;
-    void* const place = alias_of(*reservation, at(pointer));
-    if (mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, physical->file, 0) ==
+    void* const alias = alias_of(*reservation, at(pointer));
+    if (mmap(alias, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, physical->file, 0) ==
         MAP_FAILED)
         return CUDA_ERROR_MAP_FAILED;
     Allocation allocation;
     allocation.address = at(pointer);
-    allocation.alias = static_cast<char*>(place);
+    allocation.alias = static_cast<char*>(alias);
     allocation.bytes = bytes;
     allocation.kind = MemoryKind::Mapped;
     allocation.accessible = false;
@@ -194,13 +194,13 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc
             return CUDA_ERROR_INVALID_VALUE;
         reachable = reachable || access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
     }
-    for (std::uintptr_t place = at(pointer); place < at(pointer) + bytes;) {
-        const auto found = allocations().find(place);
-        if (!found || found->kind != MemoryKind::Mapped || found->address != place ||
+    for (std::uintptr_t address = at(pointer); address < at(pointer) + bytes;) {
+        const auto found = allocations().find(address);
+        if (!found || found->kind != MemoryKind::Mapped || found->address != address ||
             found->end() > at(pointer) + bytes)
             return CUDA_ERROR_INVALID_VALUE;
-        allocations().update(place, [&](Allocation& a) { a.accessible = reachable; });
-        place = found->end();
+        allocations().update(address, [&](Allocation& a) { a.accessible = reachable; });
+        address = found->end();
     }
     return CUDA_SUCCESS;
 }

@@ -1,4 +1,4 @@
-// What is known of a pointer, and managed memory's hints. The entry points over these differ between CUDA 12 and 13:
+// Attributes of pointers, and hints for managed memory. The entry points over these differ between CUDA 12 and 13:
 // only abi12.cpp and abi13.cpp call them.
 #pragma once
 

@@ -27,8 +27,8 @@ Primaries& primaries() {
 }
 
 thread_local int chosen_device = 0;
-// The context last found usable by this thread, with the reset count of then: the common call pays one comparison, not
-// a look-up.
+// The context that this thread last found usable, with the reset count at that time, so that most calls cost a
+// comparison and no look-up.
 thread_local CUcontext checked_context = nullptr;
 thread_local unsigned checked_epoch = 0;
 std::atomic<unsigned> reset_epoch{1};

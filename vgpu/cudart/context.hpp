@@ -1,4 +1,4 @@
-// Which device and context a host thread works on. The driver's current context rules; where there is none, the
+// The device and context of a host thread. The driver's current context decides; where there is none, the
 // thread's own choice (cudaSetDevice, else device 0) and that device's primary context, made on first use. For
 // vgpu/cudart only.
 #pragma once

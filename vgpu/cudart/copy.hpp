@@ -9,7 +9,7 @@ namespace vgpu::cudart {
 cudaError_t copy_now(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t copy_on(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 
-// Where the kind says that source and destination live, in the driver's words.
+// The driver's memory types of source and destination, as the kind states them.
 struct CopyEnds {
     CUmemorytype from;
     CUmemorytype to;

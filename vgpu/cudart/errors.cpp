@@ -19,7 +19,7 @@ struct ErrorRow {
     const char* text;
 };
 
-// In the order of their numbers.
+// The errors in the order of their numbers.
 constexpr ErrorRow kErrors[] = {
 #define VGPU_CUDART_ERROR(code, text) {code, #code, text},
 #include "vgpu/cudart/errors.def"

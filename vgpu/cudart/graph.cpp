@@ -1,6 +1,6 @@
-// Graphs and stream capture: not there. These functions exist because programs that can do without graphs (nccl-tests,
-// PyTorch, CuPy) link them; each says cudaErrorNotSupported, and none ever succeeds. Graph functions that no such
-// program links do not exist at all.
+// Graphs and stream capture are not simulated. These functions exist because programs that can do without graphs
+// (nccl-tests, PyTorch, CuPy) link them; each says cudaErrorNotSupported, and none ever succeeds. Graph functions that
+// no such program links do not exist at all.
 #include "vgpu/cudart/runtime.hpp"
 
 using namespace vgpu::cudart;

@@ -4,7 +4,7 @@
 
 using namespace vgpu::cudart;
 
-// Calls the plain form; `arguments` names the stream through per_thread().
+// Defines a form that calls the one without suffix; `arguments` passes the stream through per_thread().
 #define VGPU_CUDART_PTSZ(name, parameters, arguments)    \
     VGPU_CUDART_API cudaError_t name##_ptsz parameters { \
         return name arguments;                           \

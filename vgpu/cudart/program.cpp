@@ -135,7 +135,7 @@ cudaError_t load_variables(Binary& binary, int device) {
     return load_locked(binary, device);
 }
 
-cudaError_t find_variable(const void* symbol, VariablePlace& place) {
+cudaError_t find_variable(const void* symbol, VariableLocation& location) {
     int device = 0;
     if (const cudaError_t result = current_device(device); result != cudaSuccess)
         return result;
@@ -148,7 +148,7 @@ cudaError_t find_variable(const void* symbol, VariablePlace& place) {
         if (const cudaError_t result = load_locked(*binary, device); result != cudaSuccess)
             return result;
         const Variable& variable = found->second;
-        place = {variable.where.at(variable.managed != nullptr ? kEveryDevice : device), variable.bytes};
+        location = {variable.where.at(variable.managed != nullptr ? kEveryDevice : device), variable.bytes};
         return cudaSuccess;
     }
     return cudaErrorInvalidSymbol;

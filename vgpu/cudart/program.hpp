@@ -1,4 +1,4 @@
-// What nvcc-compiled code registers when it is loaded: its kernels and its device variables, by host address and by
+// The kernels and device variables that nvcc-compiled code registers when it is loaded, by host address and by
 // device name. kernel.cpp, function.cpp, symbol.cpp and context.cpp use it.
 #pragma once
 
@@ -19,15 +19,15 @@ cudaError_t find_kernel(const void* stub, CUfunction& function, Binary*& owner);
 // it the variable starts as zeros: initial values that nvcc put into the device code are not read.
 cudaError_t load_variables(Binary& binary, int device);
 
-struct VariablePlace {
+struct VariableLocation {
     CUdeviceptr address = 0;
     size_t bytes = 0;
 };
-// Where a variable lives on this thread's device. Needs a context. cudaErrorInvalidSymbol for an address that is no
-// registered variable.
-cudaError_t find_variable(const void* symbol, VariablePlace& place);
+// Returns a variable's address on this thread's device. Needs a context. cudaErrorInvalidSymbol for an address that is
+// no registered variable.
+cudaError_t find_variable(const void* symbol, VariableLocation& location);
 
-// After a device was reset its variables are gone, and come anew on next use.
+// Discards the variables of a device that was reset; they are made anew at their next use.
 void forget_device(int device);
 
 }  // namespace vgpu::cudart

@@ -93,7 +93,7 @@ void fill_place(Properties& to, const AttributeReader& read) {
     read(to.multiGpuBoardGroupID, cudaDevAttrMultiGpuBoardGroupID);
 }
 
-// What CUDA 12.0 added at the end.
+// The members that CUDA 12.0 added at the end.
 template <class Properties>
 void fill_newer(Properties& to, const AttributeReader& read) {
     read(to.hostRegisterSupported, cudaDevAttrHostRegisterSupported);

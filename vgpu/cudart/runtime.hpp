@@ -1,6 +1,6 @@
-// What every entry point of the virtual GPUs' CUDA runtime begins and ends with: injected faults, lazy set-up, this
-// thread's last error. For vgpu/cudart only. The layer holds no device state of its own beyond the current device:
-// everything else is the driver's.
+// The begin and end of every entry point of the virtual GPUs' CUDA runtime: injected faults, lazy initialisation, this
+// thread's last error. For vgpu/cudart only. The runtime has no device state of its own but the current device; all
+// other state is the driver's.
 #pragma once
 
 #include <cuda.h>
@@ -28,7 +28,8 @@ inline cudaError_t runtime_error(cudaError_t result) {
 // error: the CUDA C++ Programming Guide says that it is not reported by cudaPeekAtLastError and cudaGetLastError.
 cudaError_t remember(cudaError_t error);
 
-// What VGPU_FAULTS wants of this call. `hang` is set where the operation must be accepted and never complete.
+// Returns the fault of VGPU_FAULTS for this call. `hang` is set where the operation must be accepted and never
+// complete.
 cudaError_t injected_fault(const char* function, bool& hang);
 // Never returns: a synchronous function under an injected hang.
 [[noreturn]] void hang_forever(void* unused = nullptr);

@@ -1,5 +1,5 @@
-// What the two CUDA versions ask about capture, in one form. Only abi12.cpp, abi13.cpp and per_thread.cpp
-// include it.
+// The queries about capture of both CUDA versions, in one form. Only abi12.cpp, abi13.cpp and per_thread.cpp include
+// it.
 #pragma once
 
 #include "vgpu/cudart/runtime.hpp"

@@ -8,12 +8,12 @@ namespace {
 
 // The address of `bytes` at `offset` inside a variable. A copy beyond its end is an invalid value.
 cudaError_t inside(const void* symbol, size_t bytes, size_t offset, void*& address) {
-    VariablePlace place;
-    if (const cudaError_t result = find_variable(symbol, place); result != cudaSuccess)
+    VariableLocation location;
+    if (const cudaError_t result = find_variable(symbol, location); result != cudaSuccess)
         return result;
-    if (offset > place.bytes || bytes > place.bytes - offset)
+    if (offset > location.bytes || bytes > location.bytes - offset)
         return cudaErrorInvalidValue;
-    address = host_view(place.address + offset);
+    address = host_view(location.address + offset);
     return cudaSuccess;
 }
 
@@ -35,12 +35,12 @@ VGPU_CUDART_API cudaError_t cudaGetSymbolAddress(void** address, const void* sym
 
 VGPU_CUDART_API cudaError_t cudaGetSymbolSize(size_t* bytes, const void* symbol) {
     return api("cudaGetSymbolSize", Needs::kContext, [&]() -> cudaError_t {
-        VariablePlace place;
+        VariableLocation location;
         if (bytes == nullptr)
             return cudaErrorInvalidValue;
-        const cudaError_t result = find_variable(symbol, place);
+        const cudaError_t result = find_variable(symbol, location);
         if (result == cudaSuccess)
-            *bytes = place.bytes;
+            *bytes = location.bytes;
         return result;
     });
 }

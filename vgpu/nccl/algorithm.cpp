@@ -12,10 +12,10 @@ std::size_t at(int value) {
 
 class Layout {
   public:
-    Layout(Step& step, const Call& call, const Place& place, const Buffers& buffers, const Reduction& reduction)
+    Layout(Step& step, const Call& call, const RankView& view, const Buffers& buffers, const Reduction& reduction)
         : step_(step),
           call_(call),
-          place_(place),
+          view_(view),
           buffers_(buffers),
           reduction_(reduction),
           element_(size_of(static_cast<ncclDataType_t>(call.type))),
@@ -49,20 +49,20 @@ class Layout {
     // A block of an all-reduce belongs to each rank; the first ones are longer by one element where it does not come
     // out even.
     std::size_t block_begin(int rank) const {
-        const std::size_t each = call_.count / at(place_.ranks);
-        const std::size_t longer = call_.count % at(place_.ranks);
+        const std::size_t each = call_.count / at(view_.ranks);
+        const std::size_t longer = call_.count % at(view_.ranks);
         return at(rank) * each + std::min(at(rank), longer);
     }
     std::size_t block_count(int rank) const { return block_begin(rank + 1) - block_begin(rank); }
 
-    bool root() const { return place_.rank == call_.root; }
+    bool root() const { return view_.rank == call_.root; }
     const std::byte* send_block(int rank) const { return buffers_.send + at(rank) * block_; }
     std::byte* recv_block(int rank) const { return buffers_.recv + at(rank) * block_; }
 
     Exchange& with(int rank) {
         Exchange& exchange = step_.exchanges.emplace_back();
         exchange.mine = call_;
-        exchange.peer = (*place_.family_rank)[at(rank)];
+        exchange.peer = (*view_.family_rank)[at(rank)];
         return exchange;
     }
     static void give(Exchange& exchange, const std::byte* data, std::size_t bytes, const std::size_t* ready = nullptr) {
@@ -80,8 +80,8 @@ class Layout {
     template <typename Do>
     void for_others(Do each) {
         // Each rank begins with the one after it, so that not all go to rank 0 first.
-        for (int i = 1; i < place_.ranks; ++i) {
-            const int rank = (place_.rank + i) % place_.ranks;
+        for (int i = 1; i < view_.ranks; ++i) {
+            const int rank = (view_.rank + i) % view_.ranks;
             each(rank, with(rank));
         }
     }
@@ -91,10 +91,10 @@ class Layout {
     }
 
     void all_reduce() {
-        const std::size_t own = block_begin(place_.rank) * element_;
-        const std::size_t own_bytes = block_count(place_.rank) * element_;
-        step_.reducer.emplace(reduction_, place_.ranks, place_.rank, buffers_.send + own, buffers_.recv + own,
-                              block_count(place_.rank));
+        const std::size_t own = block_begin(view_.rank) * element_;
+        const std::size_t own_bytes = block_count(view_.rank) * element_;
+        step_.reducer.emplace(reduction_, view_.ranks, view_.rank, buffers_.send + own, buffers_.recv + own,
+                              block_count(view_.rank));
         for_others([&](int rank, Exchange& exchange) {
             const std::size_t its = block_begin(rank) * element_;
             const std::size_t its_bytes = block_count(rank) * element_;
@@ -106,8 +106,7 @@ class Layout {
     }
 
     void reduce_scatter() {
-        step_.reducer.emplace(reduction_, place_.ranks, place_.rank, send_block(place_.rank), buffers_.recv,
-                              call_.count);
+        step_.reducer.emplace(reduction_, view_.ranks, view_.rank, send_block(view_.rank), buffers_.recv, call_.count);
         for_others([&](int rank, Exchange& exchange) {
             give(exchange, send_block(rank), block_);
             combine(exchange, rank, block_);
@@ -117,7 +116,7 @@ class Layout {
     void reduce() {
         if (!root())
             return give(with(call_.root), buffers_.send, block_);
-        step_.reducer.emplace(reduction_, place_.ranks, place_.rank, buffers_.send, buffers_.recv, call_.count);
+        step_.reducer.emplace(reduction_, view_.ranks, view_.rank, buffers_.send, buffers_.recv, call_.count);
         for_others([&](int rank, Exchange& exchange) { combine(exchange, rank, block_); });
     }
 
@@ -129,7 +128,7 @@ class Layout {
     }
 
     void all_gather() {
-        keep(recv_block(place_.rank), buffers_.send);
+        keep(recv_block(view_.rank), buffers_.send);
         for_others([&](int rank, Exchange& exchange) {
             give(exchange, buffers_.send, block_);
             get(exchange, recv_block(rank), block_);
@@ -137,7 +136,7 @@ class Layout {
     }
 
     void all_to_all() {
-        keep(recv_block(place_.rank), send_block(place_.rank));
+        keep(recv_block(view_.rank), send_block(view_.rank));
         for_others([&](int rank, Exchange& exchange) {
             give(exchange, send_block(rank), block_);
             get(exchange, recv_block(rank), block_);
@@ -147,20 +146,20 @@ class Layout {
     void gather() {
         if (!root())
             return give(with(call_.root), buffers_.send, block_);
-        keep(recv_block(place_.rank), buffers_.send);
+        keep(recv_block(view_.rank), buffers_.send);
         for_others([&](int rank, Exchange& exchange) { get(exchange, recv_block(rank), block_); });
     }
 
     void scatter() {
         if (!root())
             return get(with(call_.root), buffers_.recv, block_);
-        keep(buffers_.recv, send_block(place_.rank));
+        keep(buffers_.recv, send_block(view_.rank));
         for_others([&](int rank, Exchange& exchange) { give(exchange, send_block(rank), block_); });
     }
 
     Step& step_;
     const Call& call_;
-    const Place& place_;
+    const RankView& view_;
     const Buffers& buffers_;
     const Reduction& reduction_;
     const std::size_t element_;
@@ -169,10 +168,10 @@ class Layout {
 
 }  // namespace
 
-Extent extent_of(const Call& call, const Place& place) {
+Extent extent_of(const Call& call, const RankView& view) {
     const std::size_t block = call.count * size_of(static_cast<ncclDataType_t>(call.type));
-    const std::size_t all = block * at(place.ranks);
-    const bool root = place.rank == call.root;
+    const std::size_t all = block * at(view.ranks);
+    const bool root = view.rank == call.root;
     switch (call.kind) {
         case Kind::AllReduce:
             return {block, block};
@@ -198,14 +197,14 @@ Extent extent_of(const Call& call, const Place& place) {
     return {};
 }
 
-void lay_out(Step& step, const Call& call, const Place& place, const Buffers& buffers, const Reduction& reduction) {
-    Layout(step, call, place, buffers, reduction).lay_out();
+void lay_out(Step& step, const Call& call, const RankView& view, const Buffers& buffers, const Reduction& reduction) {
+    Layout(step, call, view, buffers, reduction).lay_out();
 }
 
-void lay_out_transfer(Step& step, const Call& call, const Place& place, const Buffers& buffers) {
+void lay_out_transfer(Step& step, const Call& call, const RankView& view, const Buffers& buffers) {
     Exchange& exchange = step.exchanges.emplace_back();
     exchange.mine = call;
-    exchange.peer = (*place.family_rank)[at(call.root)];
+    exchange.peer = (*view.family_rank)[at(call.root)];
     const std::size_t bytes = call.count * size_of(static_cast<ncclDataType_t>(call.type));
     if (bytes > 0 && call.kind == Kind::Send)
         exchange.out.push_back({buffers.send, bytes, nullptr, 0});

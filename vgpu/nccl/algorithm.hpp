@@ -1,4 +1,4 @@
-// How each collective is made of exchanges between pairs of ranks, and a batch of sends and receives too.
+// Divides each collective, and a batch of sends and receives, into exchanges between pairs of ranks.
 // Every rank exchanges directly with every rank concerned; reductions are computed in blocks, one owner each, in rank
 // order.
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace vgpu::nccl {
 
-// The communicator as an algorithm sees it.
-struct Place {
+// The facts of a communicator that an algorithm needs.
+struct RankView {
     int ranks = 1;
     int rank = 0;
     const std::vector<int>* family_rank = nullptr;  // by rank
@@ -24,17 +24,17 @@ struct Buffers {
     std::byte* recv = nullptr;
 };
 
-// Bytes that a rank reads and writes in this call: what must be memory of a device.
+// The bytes that a rank reads and writes in this call, which must be device memory.
 struct Extent {
     std::size_t send = 0;
     std::size_t recv = 0;
 };
-Extent extent_of(const Call& call, const Place& place);
+Extent extent_of(const Call& call, const RankView& view);
 
 // Adds the exchanges of one collective to an empty step, and does the part that concerns this rank alone.
-void lay_out(Step& step, const Call& call, const Place& place, const Buffers& buffers, const Reduction& reduction);
+void lay_out(Step& step, const Call& call, const RankView& view, const Buffers& buffers, const Reduction& reduction);
 
 // Adds one send or receive with another rank. Those of one step run at the same time.
-void lay_out_transfer(Step& step, const Call& call, const Place& place, const Buffers& buffers);
+void lay_out_transfer(Step& step, const Call& call, const RankView& view, const Buffers& buffers);
 
 }  // namespace vgpu::nccl

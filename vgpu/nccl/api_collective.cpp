@@ -61,7 +61,7 @@ ncclResult_t check_pointers(const Task& task) {
     if (!settings().check_pointers)
         return ncclSuccess;
     const Communicator& communicator = *task.communicator;
-    const Extent extent = extent_of(task.call, communicator.place());
+    const Extent extent = extent_of(task.call, communicator.rank_view());
     const char* const name = name_of(task.call.kind) + 4;
     ncclResult_t result = ncclSuccess;
     if (extent.send > 0)

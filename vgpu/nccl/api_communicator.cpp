@@ -63,7 +63,7 @@ ncclResult_t initialize_here(const char* function, int since, ncclComm_t* out, i
     return initialize(function, out, ranks, std::move(ids), rank, given, device, entry.hang);
 }
 
-// Waits for what is under way; nothing of the communicator's can be used afterwards.
+// Waits for pending operations; the communicator cannot be used afterwards.
 void release(const CommunicatorPtr& communicator, const char* function) {
     communicator->wait_for_task();
     communicator->wait_for_operations();
@@ -88,7 +88,7 @@ ncclResult_t child_of(const char* function, const CommunicatorPtr& parent, ncclC
     return ncclSuccess;
 }
 
-// As NCCL has it: the program gets the handle of a child when that is made, and asks the parent whether it is.
+// As in NCCL, the program gets the handle of a child when the child is made, and queries the parent until then.
 ncclResult_t hand_out(const CommunicatorPtr& child, ncclComm_t* out, const char* function) {
     __atomic_store_n(out, child->handle(), __ATOMIC_RELEASE);
     return made_known(*child, function);

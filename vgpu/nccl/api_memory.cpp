@@ -37,7 +37,7 @@ VGPU_NCCL_API ncclResult_t ncclMemFree(void* ptr) {
     return checked(cuMemFree(reinterpret_cast<CUdeviceptr>(ptr)), "cuMemFree");
 }
 
-// A registered buffer takes the same way as any other: registration is checked and recorded.
+// Registration is checked and recorded; a registered buffer is then treated as any other.
 VGPU_NCCL_API ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
     CommunicatorPtr communicator;
     ncclResult_t result = enter_at_once("ncclCommRegister", NCCL_VERSION(2, 19, 0));

@@ -1,4 +1,4 @@
-// What programs ask about communicators, errors and the library.
+// Queries about communicators, errors and the library.
 #include <array>
 
 #include "vgpu/nccl/debug.hpp"

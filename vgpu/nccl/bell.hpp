@@ -1,4 +1,4 @@
-// What a rank sleeps on while an operation waits for its peers. Lies in memory that the ranks of a host share.
+// A futex on which a rank sleeps while an operation waits for its peers, in memory that the ranks of a host share.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ struct alignas(64) Bell {
     std::atomic<std::uint32_t> rung{0};
     std::atomic<std::uint32_t> sleeper{0};
 
-    // Called by whoever has put something before this rank, or made room for it.
+    // Called by a peer that has written data for this rank, or has freed space for its data.
     void ring() {
         rung.fetch_add(1);
         if (sleeper.load() != 0)

@@ -1,5 +1,5 @@
-// What one NCCL operation asks for, in the form in which ranks compare it with each other.
-// Used by the whole library; knows nothing of transports or streams.
+// The description of one NCCL operation, which ranks compare with each other. Used by the whole library; independent of
+// transports and streams.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@ enum class Kind : std::uint8_t {
     Recv
 };
 
-// Travels between ranks as it is: fixed size, no pointers, no padding that is not written.
+// Sent between ranks as raw bytes: fixed size, no pointers, and all padding is written.
 struct Call {
     std::uint64_t comm = 0;    // the communicator's identity, the same on all its ranks
-    std::uint64_t serial = 0;  // the place among the calls on that communicator on this rank, from 1
+    std::uint64_t serial = 0;  // the number of the call on that communicator on this rank, from 1
     std::uint64_t count = 0;   // as the program passed it
     std::int32_t rank = 0;     // the caller
     std::int32_t root = -1;    // root of a rooted collective, peer of a send or receive, else -1
@@ -57,7 +57,7 @@ std::string describe(const Call& call);
 
 enum class Fit { Matches, Differs };
 
-// Whether the calls of two ranks that meet belong together. `strict` compares all that NCCL's manual asks to be equal;
+// Returns whether the calls of two ranks match. `strict` compares all that NCCL's manual asks to be equal;
 // otherwise only what decides whether the transfer on a GPU would complete with the right bytes.
 Fit compare(const Call& mine, const Call& theirs, bool strict);
 

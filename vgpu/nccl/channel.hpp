@@ -19,9 +19,11 @@ class Channel {
     // Bytes that have arrived, from the oldest on; not always all of them, and empty when there are none.
     virtual std::span<const std::byte> peek() = 0;
     virtual void consume(std::size_t bytes) = 0;
-    // Lets the peer know of what was written or consumed since the last call.
+    // Notifies the peer of bytes written or consumed since the last call.
     virtual void notify() = 0;
-    // True once the peer has ended without saying goodbye. Never on one host: there, as on GPUs, nobody tells.
+    // Returns whether the peer has ended without a goodbye frame. Always false on one host: there the loss of a peer is
+    // not
+    // noticed, as on GPUs.
     virtual bool broken() const = 0;
 };
 

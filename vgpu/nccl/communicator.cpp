@@ -102,8 +102,8 @@ ncclResult_t read_config(const ncclConfig_t* given, Config& config) {
 Communicator::Communicator(int ranks_in, int rank_in, const Device& device_in, Config config_in)
     : ranks(ranks_in), rank(rank_in), device(device_in), config(std::move(config_in)) {}
 
-void Communicator::settle(const Name& name_in, std::vector<Member> members_in, int rank_in,
-                          std::vector<int> family_rank_in, std::shared_ptr<Family> family_in) {
+void Communicator::set_members(const Name& name_in, std::vector<Member> members_in, int rank_in,
+                               std::vector<int> family_rank_in, std::shared_ptr<Family> family_in) {
     const std::lock_guard guard(state_lock_);
     name = name_in;
     id = name_in[0] & 0xffffffffffffull;
@@ -185,7 +185,7 @@ void Communicator::halt_family() {
     if (!shared)
         return;
     shared->halt();
-    shared->gate().wait_until_idle(std::chrono::seconds(10));
+    shared->ticket_lock().wait_until_idle(std::chrono::seconds(10));
 }
 
 void Communicator::adopt(const CommunicatorPtr& child) {

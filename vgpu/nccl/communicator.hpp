@@ -1,5 +1,5 @@
-// A communicator as this process has it: who its ranks are, what state it is in, what is under way on it. And the
-// registry by which handles that programs pass are told from those that do not exist (any more).
+// A communicator in this process: its ranks, its state, and its pending operations. And the registry of live handles,
+// which recognises handles that do not exist or no longer exist.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct Config {
     std::string name;
 };
 
-// What ncclConfig_t says; null is all defaults. NCCL_COMM_BLOCKING overrides, as in NCCL.
+// The values of an ncclConfig_t; null is all defaults. NCCL_COMM_BLOCKING overrides, as in NCCL.
 ncclResult_t read_config(const ncclConfig_t* given, Config& config);
 
 // An operator of the program's own.
@@ -53,23 +53,23 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::vector<int> family_rank;
     std::shared_ptr<Family> family;
 
-    Place place() const { return {ranks, rank, &family_rank}; }
+    RankView rank_view() const { return {ranks, rank, &family_rank}; }
     ncclComm_t handle() { return reinterpret_cast<ncclComm_t>(this); }
 
-    // Gives it its name, members and connections, all at once.
-    void settle(const Name& name, std::vector<Member> members, int rank, std::vector<int> family_rank,
-                std::shared_ptr<Family> family);
+    // Sets its name, members and connections, under one lock.
+    void set_members(const Name& name, std::vector<Member> members, int rank, std::vector<int> family_rank,
+                     std::shared_ptr<Family> family);
 
-    // True once abandoned: what waits for the other ranks on this communicator's behalf gives up.
+    // True once abandoned: waits for the other ranks on behalf of this communicator then give up.
     Stop stop() const { return &abandoned_; }
 
     // A task in the background or under a group: until it has finished the state is ncclInProgress.
     void begin_task();
     void finish_task(ncclResult_t result);
     void wait_for_task();
-    // What ncclCommGetAsyncError reports.
+    // The state that ncclCommGetAsyncError returns.
     ncclResult_t state() const;
-    // Whether calls may be made on it; NCCL's warning and error where not.
+    // Checks that calls may be made on it; else prints NCCL's warning and returns its error.
     ncclResult_t ready() const;
 
     // Operations that were launched and have not ended.
@@ -78,7 +78,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     void wait_for_operations();
     void fail(ncclResult_t error);
 
-    // Ends all that is under way and lets nothing begin: at once, from any thread. Waits for what runs to have left.
+    // Ends all pending operations and lets none begin: at once, from any thread. Waits for the running one to return.
     void abandon();
     // A child in the making is abandoned with its parent: the program may not have its handle yet.
     void adopt(const std::shared_ptr<Communicator>& child);

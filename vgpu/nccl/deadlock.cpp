@@ -32,7 +32,7 @@ std::string DeadlockSearch::search() {
         const Hop& first = probe.hops.front();
         if (first.rank == family_.self()) {
             if (probe.run == run_)
-                return words(probe);
+                return describe(probe);
         } else if (probe.hops.size() < kLongest && passed_.emplace(first.rank, probe.run).second) {
             pass_on(std::move(probe));
         }
@@ -42,8 +42,8 @@ std::string DeadlockSearch::search() {
     return {};
 }
 
-// Whether the peer, which says that it waits for this rank, does so: its call has no answer here, or its payload is
-// stuck.
+// Returns whether the peer really waits for this rank, as its probe says: its call has no answer here, or its payload
+// cannot move.
 bool DeadlockSearch::waited_for_by(int peer) const {
     if (family_.link(peer)->unanswered() != nullptr)
         return true;
@@ -52,10 +52,10 @@ bool DeadlockSearch::waited_for_by(int peer) const {
 }
 
 void DeadlockSearch::pass_on(Probe probe) {
-    std::set<int> told;
+    std::set<int> probed;
     for (const Exchange& exchange : step_.exchanges) {
         // Ranks whose calls fit wait together rather than for each other: a circle begins with calls that do not.
-        if (exchange.done() || (probe.hops.empty() && exchange.matched) || !told.insert(exchange.peer).second)
+        if (exchange.done() || (probe.hops.empty() && exchange.matched) || !probed.insert(exchange.peer).second)
             continue;
         Probe next = probe;
         next.hops.push_back({family_.self(), exchange.mine});
@@ -63,11 +63,11 @@ void DeadlockSearch::pass_on(Probe probe) {
     }
 }
 
-std::string DeadlockSearch::words(const Probe& probe) {
+std::string DeadlockSearch::describe(const Probe& probe) {
     std::string text = "these calls wait for each other: ";
     for (std::size_t i = 0; i < probe.hops.size(); ++i)
         text += (i == 0 ? "rank " : ", rank ") + std::to_string(probe.hops[i].call.rank) + " in " +
-                describe(probe.hops[i].call);
+                nccl::describe(probe.hops[i].call);
     return text;
 }
 

@@ -19,7 +19,7 @@ class DeadlockSearch {
   public:
     DeadlockSearch(Family& family, const Step& step, std::uint64_t run) : family_(family), step_(step), run_(run) {}
 
-    // Called when nothing has moved for a while. Returns the circle in words once one is found, else nothing.
+    // Called when nothing has moved for a while. Returns a description of the circle once one is found, else nothing.
     std::string search();
     void arrived(const std::string& probe) { probes_.push_back(probe); }
     // Something moved: what was known of waiting is out of date.
@@ -40,7 +40,7 @@ class DeadlockSearch {
 
     bool waited_for_by(int peer) const;
     void pass_on(Probe probe);
-    static std::string words(const Probe& probe);
+    static std::string describe(const Probe& probe);
 
     Family& family_;
     const Step& step_;

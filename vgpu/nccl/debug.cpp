@@ -40,14 +40,14 @@ int level() {
     return g_level;
 }
 
-void print(const char* word, const char* text) {
+void print(const char* level, const char* text) {
     char host[64] = "?";
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
     char device[16] = "-1";
     if (t_device >= 0)
         std::snprintf(device, sizeof device, "%d", t_device);
-    std::printf("%s:%d:%ld [%s] NCCL %s %s\n", host, static_cast<int>(getpid()), syscall(SYS_gettid), device, word,
+    std::printf("%s:%d:%ld [%s] NCCL %s %s\n", host, static_cast<int>(getpid()), syscall(SYS_gettid), device, level,
                 text);
     std::fflush(stdout);
 }

@@ -1,4 +1,4 @@
-// What NCCL says: warnings and information in NCCL's own form, and the text that ncclGetLastError gives.
+// Messages in NCCL's own form, warnings and information, and the text that ncclGetLastError returns.
 // NCCL_DEBUG = VERSION | WARN | INFO | TRACE selects as in NCCL; lines go to standard output, as NCCL's do.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace vgpu::nccl {
 
-// Remembered as the last error whether it is printed or not.
+// Stores the text as the last error, whether it is printed or not.
 [[gnu::format(printf, 1, 2)]] void warn(const char* format, ...);
 [[gnu::format(printf, 1, 2)]] void info(const char* format, ...);
 

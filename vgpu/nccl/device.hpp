@@ -30,17 +30,17 @@ struct Device {
     std::uint64_t bus_id = 0;
 };
 
-// The device of the calling thread's current context; device 0's primary context where there is none, as the runtime
-// has it.
+// Returns the device of the calling thread's current context; device 0's primary context where there is none, as in the
+// CUDA runtime.
 ncclResult_t current_device(Device& device);
 // The device with this ordinal, by its primary context.
 ncclResult_t device_at(int ordinal, Device& device);
 int device_count();
 
-// ncclUnhandledCudaError with a warning that has the driver's words, or ncclSuccess.
+// Returns ncclUnhandledCudaError, after a warning with the driver's error text, or ncclSuccess.
 ncclResult_t checked(CUresult result, const char* call);
 
-// Whether the pointer is memory that a kernel on the device may use; `what` names the argument in the warning.
+// Checks that the pointer is memory that a kernel on the device may use; `what` names the argument in the warning.
 ncclResult_t check_pointer(const void* pointer, const Device& device, const char* call, const char* what);
 
 }  // namespace vgpu::nccl

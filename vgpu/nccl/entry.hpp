@@ -1,5 +1,5 @@
-// What every exported function begins with: is it there in the version to be (VGPU_NCCL_VERSION), and does VGPU_FAULTS
-// ask something of this call.
+// The begin of every exported function: whether the simulated version (VGPU_NCCL_VERSION) has it, and whether
+// VGPU_FAULTS has a fault for this call.
 #pragma once
 
 #include <nccl.h>
@@ -14,20 +14,20 @@ namespace vgpu::nccl {
 
 struct Entry {
     ncclResult_t result = ncclSuccess;  // other than success: return it
-    bool hang = false;                  // the call is accepted and what it began never completes
+    bool hang = false;                  // the call is accepted and its operation never completes
 };
 
 // `since` is the NCCL version code that brought the function.
 Entry enter(const char* function, int since = 0);
 
-// For a function that completes nothing later: a hang is one of the calling thread.
+// For a function without asynchronous work: a hang blocks the calling thread.
 ncclResult_t enter_at_once(const char* function, int since = 0);
 
 // NCCL's check of the communicator argument: ncclInvalidArgument with a warning for one that is not alive.
 ncclResult_t communicator_of(ncclComm_t handle, const char* function, CommunicatorPtr& out);
 ncclResult_t not_null(const void* pointer, const char* function, const char* argument);
 
-// What a hanging part of a communicator's making does: waits until that is abandoned.
+// Waits until the communicator is abandoned: the effect of a hang while it is being made.
 ncclResult_t wait_until_abandoned(const Communicator& communicator);
 
 }  // namespace vgpu::nccl

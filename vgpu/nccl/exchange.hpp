@@ -1,4 +1,4 @@
-// What one operation does with one peer: the two calls that must fit, and the bytes to send and to receive once they
+// One operation's exchange with one peer: the two calls that must match, and the bytes to send and to receive once they
 // do.
 #pragma once
 

@@ -39,11 +39,11 @@ class Execution {
         std::set<int> peers;
         for (const Exchange& exchange : step_.exchanges)
             peers.insert(exchange.peer);
-        // Others are listened to only for the probes of a search, so that idle connections cost nothing.
+        // Other connections are read only for the probes of a search, so that idle ones cost nothing.
         for (int peer = 0; peer < family_.ranks(); ++peer)
             if (family_.link(peer) != nullptr && (strict_ || peers.count(peer) != 0))
                 links_.push_back(family_.link(peer));
-        step();  // what peers have said since the last operation, such as which buffered sends they have received
+        step();  // handles frames that arrived since the last operation, such as receives of buffered sends
         for (Exchange& exchange : step_.exchanges)
             family_.link(exchange.peer)->begin(exchange, strict_, settings().buffer);
     }
@@ -140,7 +140,7 @@ class Execution {
         return true;
     }
 
-    // Without VGPU_STRICT a mismatch hangs, as on a GPU; a person who waits is told why.
+    // Without VGPU_STRICT a mismatch hangs, as on a GPU; a note on standard error says why.
     void note(Clock::duration waited) {
         if (strict_ || noted_ || waited < kNoteAfter)
             return;

@@ -1,5 +1,5 @@
 // Carries out one step of an operation: drives the links until every exchange is done, or the family is halted, or a
-// mismatch is found (VGPU_STRICT). Called on a stream's thread, when the gate has let the operation in.
+// mismatch is found (VGPU_STRICT). Called on a stream's thread, when it is the operation's turn (ticket_lock.hpp).
 #pragma once
 
 #include "vgpu/nccl/exchange.hpp"
@@ -11,7 +11,7 @@ enum class Outcome { Done, Halted, Failed };
 
 Outcome execute(Family& family, Step& step);
 
-// What an operation does that can never complete: waits until it is aborted.
+// Runs in place of an operation that must never complete: waits until it is aborted.
 Outcome wait_for_halt(Family& family);
 
 }  // namespace vgpu::nccl

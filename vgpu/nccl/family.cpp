@@ -11,13 +11,13 @@ namespace {
 
 enum Purpose : std::uint64_t { kSegments = 1, kConnected, kChannel };
 
-// What a rank has to say after its own part; the others do not wait for one that could not do it.
+// The result that a rank reports after its own part, so that the others do not wait for one that has failed.
 struct Report {
     std::int32_t result = ncclSuccess;
-    Segment::Place place;
+    Segment::Location location;
 };
 
-// The first rank's service is where all meet. The worst of the results, as seen from this rank.
+// Exchanges the results through the first rank's service, and returns the worst of them, as seen from this rank.
 ncclResult_t meet_all(const std::vector<Member>& members, int self, const Name& meeting, const Report& mine, Stop stop,
                       std::vector<Report>& reports) {
     const ncclResult_t met =
@@ -71,11 +71,11 @@ ncclResult_t Family::share_memory(const std::vector<Member>& members, const Name
     if (here.front() == self_) {
         mine.result = Segment::create(local_ranks, name, segment_);
         if (mine.result == ncclSuccess)
-            mine.place = segment_->place();
+            mine.location = segment_->location();
     }
     ncclResult_t result = meet_all(members, self_, derive(name, kSegments, 0), mine, stop, reports);
     if (result == ncclSuccess && here.front() != self_)
-        result = Segment::attach(reports[static_cast<std::size_t>(here.front())].place, local_ranks, name, segment_);
+        result = Segment::attach(reports[static_cast<std::size_t>(here.front())].location, local_ranks, name, segment_);
     if (result != ncclSuccess)
         return result;
     bell_ = &segment_->bell(local(self_));
@@ -90,7 +90,7 @@ ncclResult_t Family::connect_hosts(const std::vector<Member>& members, const Nam
     const auto channel_name = [&](int opener, int taker) {
         return derive(name, kChannel, static_cast<std::uint64_t>(opener) << 32 | static_cast<std::uint64_t>(taker));
     };
-    // Opening never waits for the other side, so all open first and take afterwards.
+    // Opening a connection never waits for the other side, so all ranks open theirs first and accept afterwards.
     for (const bool opening : {true, false}) {
         for (int peer = 0; peer < ranks(); ++peer) {
             const Member& other = members[static_cast<std::size_t>(peer)];
@@ -123,7 +123,7 @@ ncclResult_t Family::watch() {
 
 void Family::halt() {
     halted_ = true;
-    gate_.halt();
+    ticket_lock_.halt();
     if (bell_ != nullptr)
         bell_->ring();
 }

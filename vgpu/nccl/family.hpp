@@ -1,7 +1,6 @@
-// What the ranks of a communicator have between them: links to all peers, the bell, the order of operations. A
-// communicator has a family of its own, or its parent's (splitShare, shrinkShare in the parent's configuration). Ranks
-// here are those of the first of them. Halting or failing concerns all that share, as NCCL's guide warns of aborting
-// one.
+// The resources that communicators share: links to all peers, the bell, the order of operations. A communicator has a
+// family of its own, or its parent's (splitShare, shrinkShare in the parent's configuration). Ranks here are those of
+// the first of them. Halting or failing affects all that share, as NCCL's guide warns of aborting one.
 #pragma once
 
 #include <atomic>
@@ -13,9 +12,9 @@
 #include <nccl.h>
 
 #include "vgpu/nccl/bell.hpp"
-#include "vgpu/nccl/gate.hpp"
 #include "vgpu/nccl/link.hpp"
 #include "vgpu/nccl/rendezvous.hpp"
+#include "vgpu/nccl/ticket_lock.hpp"
 
 namespace vgpu::nccl {
 
@@ -23,7 +22,7 @@ class Segment;
 class TcpChannel;
 class Watcher;
 
-// What each rank tells the others of itself. Sent from rank to rank as it is.
+// The record that each rank sends to the others, as raw bytes.
 struct Member {
     std::uint64_t host = 0;
     std::uint64_t bus_id = 0;  // the device's PCI address, its hexadecimal digits taken as one number as in NCCL
@@ -47,10 +46,10 @@ class Family {
     int self() const { return self_; }
     Link* link(int peer) const { return links_[static_cast<std::size_t>(peer)].get(); }  // null for self
     Bell& bell() const { return *bell_; }
-    Gate& gate() { return gate_; }
+    TicketLock& ticket_lock() { return ticket_lock_; }
     std::uint64_t next_run() { return ++runs_; }
 
-    // Ends what runs and lets nothing run any more; the links are then of no use.
+    // Ends the running operation and lets none run afterwards; the links cannot be used then.
     void halt();
     bool halted() const { return halted_; }
 
@@ -72,7 +71,7 @@ class Family {
     std::vector<TcpChannel*> remote_;  // owned by their links
     std::vector<int> remote_ranks_;
     std::unique_ptr<Watcher> watcher_;
-    Gate gate_;
+    TicketLock ticket_lock_;
     std::uint64_t runs_ = 0;
     std::atomic<bool> halted_{false};
     std::atomic<ncclResult_t> error_{ncclSuccess};

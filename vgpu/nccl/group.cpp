@@ -23,7 +23,7 @@ struct Group {
 
 thread_local Group t_group;
 
-// All signals are the program's business.
+// Signals are blocked: the program's handlers must not run on this thread.
 std::thread quiet_thread(std::function<void()> work) {
     sigset_t all;
     sigset_t before;

@@ -1,4 +1,4 @@
-// Group calls: what a thread's calls ask for between ncclGroupStart and ncclGroupEnd, and how it is then begun. A call
+// Group calls: collects a thread's calls between ncclGroupStart and ncclGroupEnd, and launches them together. A call
 // outside a group is a group of its own.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace vgpu::nccl {
 
 // Making, splitting or finalizing a communicator: runs beside the others of its group.
 struct Management {
-    CommunicatorPtr made;       // comes to be by this; null if none does
+    CommunicatorPtr made;       // the communicator that this makes; null if none
     CommunicatorPtr existing;   // the parent, or what is finalized; may be null
     ncclComm_t* out = nullptr;  // set to null where a blocking communicator could not be made
     std::function<ncclResult_t()> work;

@@ -1,4 +1,4 @@
-// Who a rank is to the others: host, process, device. And the 128-bit names by which parties find each other.
+// The identity of a rank: host, process, device. And the 128-bit names under which ranks find each other.
 #pragma once
 
 #include <array>

@@ -54,8 +54,8 @@ void Link::begin(Exchange& exchange, bool strict, std::size_t buffer) {
     const std::size_t bytes = waiting;
     for (const Call& call : left_behind_)
         waiting += call.count * size_of(static_cast<ncclDataType_t>(call.type));
-    const bool awaited = std::any_of(heard_.begin(), heard_.end(), [&](const Heard& heard) {
-        return heard.call.comm == exchange.mine.comm && heard.call.kind == Kind::Recv;
+    const bool awaited = std::any_of(announced_.begin(), announced_.end(), [&](const Announced& announced) {
+        return announced.call.comm == exchange.mine.comm && announced.call.kind == Kind::Recv;
     });
     const bool eager = exchange.mine.kind == Kind::Send && buffer > 0 && waiting <= buffer && !awaited;
     exchange.mine.eager = eager ? 1 : 0;
@@ -82,9 +82,9 @@ bool Link::done() const {
 }
 
 const Call* Link::unanswered() const {
-    const auto waits = [](const Heard& heard) { return heard.call.eager == 0; };
-    const auto found = std::find_if(heard_.begin(), heard_.end(), waits);
-    return found == heard_.end() ? nullptr : &found->call;
+    const auto waits = [](const Announced& announced) { return announced.call.eager == 0; };
+    const auto found = std::find_if(announced_.begin(), announced_.end(), waits);
+    return found == announced_.end() ? nullptr : &found->call;
 }
 
 void Link::match() {
@@ -99,10 +99,10 @@ void Link::match() {
 
 bool Link::match_one(Exchange& exchange) {
     const Side wanted = answer_to(side_of(exchange.mine));
-    const auto found = std::find_if(heard_.begin(), heard_.end(), [&](const Heard& heard) {
-        return heard.call.comm == exchange.mine.comm && side_of(heard.call) == wanted;
+    const auto found = std::find_if(announced_.begin(), announced_.end(), [&](const Announced& announced) {
+        return announced.call.comm == exchange.mine.comm && side_of(announced.call) == wanted;
     });
-    if (found == heard_.end())
+    if (found == announced_.end())
         return false;
     if (compare(exchange.mine, found->call, strict_) == Fit::Differs) {
         exchange.conflict = found->call;
@@ -114,23 +114,23 @@ bool Link::match_one(Exchange& exchange) {
             std::memcpy(exchange.in[0].data, found->payload.data(), found->payload.size());
         exchange.in_at = exchange.in.size();
     }
-    heard_.erase(found);
+    announced_.erase(found);
     return true;
 }
 
-void Link::hear(const std::string& body) {
-    Heard heard;
-    std::memcpy(&heard.call, body.data(), sizeof heard.call);
-    heard.payload = body.substr(sizeof heard.call);
-    if (heard.call.kind == Kind::Recv) {
+void Link::add_announced(const std::string& body) {
+    Announced announced;
+    std::memcpy(&announced.call, body.data(), sizeof announced.call);
+    announced.payload = body.substr(sizeof announced.call);
+    if (announced.call.kind == Kind::Recv) {
         const auto sent = std::find_if(left_behind_.begin(), left_behind_.end(),
-                                       [&](const Call& call) { return call.comm == heard.call.comm; });
+                                       [&](const Call& call) { return call.comm == announced.call.comm; });
         if (sent != left_behind_.end()) {
             left_behind_.erase(sent);  // the receiver compares the two
             return;
         }
     }
-    heard_.push_back(std::move(heard));
+    announced_.push_back(std::move(announced));
     match();
 }
 
@@ -205,7 +205,7 @@ bool Link::receive(std::vector<Message>& messages) {
             std::memcpy(&head, head_.data(), sizeof head);
             head_.clear();
             if (head.frame == Frame::Call) {
-                hear(body_);
+                add_announced(body_);
                 moved = true;
             } else if (head.frame != Frame::Data) {
                 messages.push_back({head.frame, body_});

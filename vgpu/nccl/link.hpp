@@ -1,8 +1,9 @@
 // One rank's end of the connection to one peer: frames on a channel, the matching of the two ranks' calls, and the
 // bytes that follow a match. Driven by the executor, by one thread at a time.
 //
-// Each side announces its call. Payload is sent only when the peer's fitting call has been heard (VGPU_NCCL_BUFFER lets
-// small sends leave before), so a send waits for its receive, and calls that do not fit wait for ever, as on GPUs.
+// Each side announces its call. Payload is sent only when the peer has announced the matching call (VGPU_NCCL_BUFFER
+// lets small sends leave before), so a send waits for its receive, and calls that do not match wait for ever, as on
+// GPUs.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +28,12 @@ enum class Frame : std::uint32_t {
     Goodbye = 5   // see transport_tcp.hpp
 };
 
-struct Heard {
+struct Announced {
     Call call;
     std::string payload;  // of an eager send
 };
 
-// A frame that the link only carries.
+// A frame that the link passes on without interpreting it.
 struct Message {
     Frame frame;
     std::string body;
@@ -47,7 +48,7 @@ class Link {
     // Forgets the operation's exchanges.
     void clear();
 
-    // Receives and sends what is possible now; true when a call was heard or payload moved. Other frames are appended
+    // Receives and sends what is possible now; true when a call arrived or payload moved. Other frames are appended
     // to `messages` and count as no movement: else a search for a deadlock would keep itself from beginning.
     bool step(std::vector<Message>& messages);
 
@@ -67,7 +68,7 @@ class Link {
 
     void match();
     bool match_one(Exchange& exchange);
-    void hear(const std::string& body);
+    void add_announced(const std::string& body);
     bool receive(std::vector<Message>& messages);
     bool receive_data(std::span<const std::byte> bytes, std::size_t& taken);
     bool send();
@@ -79,8 +80,8 @@ class Link {
     std::unique_ptr<Channel> channel_;
     bool strict_ = false;
     std::vector<Exchange*> active_;
-    std::deque<Heard> heard_;
-    std::deque<Call> left_behind_;  // eager sends whose receive has not been heard
+    std::deque<Announced> announced_;
+    std::deque<Call> left_behind_;  // eager sends whose receive the peer has not announced
 
     std::string control_;        // frames, or parts of them, that the channel had no room for
     std::size_t data_left_ = 0;  // of the data frame being sent

@@ -61,8 +61,7 @@ class Launch {
     std::uint64_t ticket_ = 0;
 };
 
-// With VGPU_NCCL_ALONE: the device is this operation's until it ends, or until the family is halted before it has got
-// it.
+// With VGPU_NCCL_ALONE: locks the device until this operation ends; gives up when the family is halted.
 class WholeDevice {
   public:
     WholeDevice(int ordinal, const Family& family) {
@@ -92,7 +91,7 @@ std::vector<CUstream> Launch::streams() const {
     return all;
 }
 
-// The first stream carries the operation; it waits for the others before, and they for it afterwards.
+// The operation runs on the first stream, which waits for the others before it; they wait for it afterwards.
 ncclResult_t Launch::join(const std::vector<CUstream>& streams, bool before) {
     CUevent event = nullptr;
     ncclResult_t result =
@@ -124,12 +123,12 @@ ncclResult_t Launch::enqueue(bool& accepted) {
             return ncclInvalidUsage;
         }
     }
-    Gate& gate = communicator->family->gate();
-    const std::lock_guard guard(gate.launching());
+    TicketLock& order = communicator->family->ticket_lock();
+    const std::lock_guard guard(order.launching());
     ncclResult_t result = join(all, true);
     if (result != ncclSuccess)
         return result;
-    ticket_ = gate.next_ticket();
+    ticket_ = order.next_ticket();
     for (Task& task : tasks_) {
         task.call.serial = communicator->next_serial();
         log(task, "launch");
@@ -140,7 +139,7 @@ ncclResult_t Launch::enqueue(bool& accepted) {
         communicator->operation_ended();
         return result;
     }
-    gate.take_ticket();
+    order.take_ticket();
     accepted = true;
     return join(all, false);
 }
@@ -153,14 +152,14 @@ void Launch::run_on_stream(void* launch) {
 }
 
 void Launch::run() {
-    Gate& gate = communicator_->family->gate();
-    if (!gate.enter(ticket_))
+    TicketLock& order = communicator_->family->ticket_lock();
+    if (!order.enter(ticket_))
         return;
     const WholeDevice whole(communicator_->device.ordinal, *communicator_->family);
     const Outcome outcome = run_tasks();
     if (outcome == Outcome::Failed)
         communicator_->fail(communicator_->family->error());
-    gate.leave();
+    order.leave();
 }
 
 Outcome Launch::run_tasks() {
@@ -198,7 +197,7 @@ Outcome Launch::run_collective(const Task& task) {
         how = reduction(static_cast<ncclDataType_t>(task.call.type),
                         task.call.op == kPreMulSum ? static_cast<int>(ncclSum) : task.call.op, communicator_->ranks);
     Step step;
-    lay_out(step, task.call, communicator_->place(), buffers, how);
+    lay_out(step, task.call, communicator_->rank_view(), buffers, how);
     const Outcome outcome = execute(*communicator_->family, step);
     if (outcome == Outcome::Done)
         log(task, "end");
@@ -215,7 +214,7 @@ Outcome Launch::run_transfers(const std::vector<const Task*>& transfers) {
         if (!resolve(*task, buffers))
             return Outcome::Failed;
         if (!own(*task))
-            lay_out_transfer(step, task->call, communicator_->place(), buffers);
+            lay_out_transfer(step, task->call, communicator_->rank_view(), buffers);
         else if (task->call.kind == Kind::Send)
             own_sends.push_back(buffers);
     }
@@ -224,7 +223,7 @@ Outcome Launch::run_transfers(const std::vector<const Task*>& transfers) {
             continue;
         Buffers buffers;
         resolve(*task, buffers);
-        const std::size_t bytes = extent_of(task->call, communicator_->place()).recv;
+        const std::size_t bytes = extent_of(task->call, communicator_->rank_view()).recv;
         if (bytes > 0)
             std::memmove(buffers.recv, own_sends[received].send, bytes);
         ++received;
@@ -237,7 +236,7 @@ Outcome Launch::run_transfers(const std::vector<const Task*>& transfers) {
 }
 
 bool Launch::resolve(const Task& task, Buffers& buffers) {
-    const Extent extent = extent_of(task.call, communicator_->place());
+    const Extent extent = extent_of(task.call, communicator_->rank_view());
     const auto alias = [](const void* address, std::size_t bytes) {
         return bytes == 0 ? nullptr
                           : static_cast<std::byte*>(vgpu_alias(reinterpret_cast<unsigned long long>(address), bytes));
@@ -261,7 +260,7 @@ bool Launch::scale(const Task& task, Buffers& buffers, std::vector<std::byte>& s
         scalar = vgpu_alias(reinterpret_cast<unsigned long long>(task.op.device_scalar), size_of(type));
     if (scalar == nullptr)
         return refuse(task, "the operator's scalar", task.op.device_scalar, size_of(type));
-    scaled.resize(extent_of(task.call, communicator_->place()).send);
+    scaled.resize(extent_of(task.call, communicator_->rank_view()).send);
     multiply(type, scaled.data(), buffers.send, scaled.size() / size_of(type), scalar);
     buffers.send = scaled.data();
     return true;

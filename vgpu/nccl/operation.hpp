@@ -1,5 +1,5 @@
-// Operations on streams: what a group holds for one communicator becomes one launch, which runs on a stream's thread
-// when both the stream and the family's order have come to it.
+// Operations on streams: the calls of a group on one communicator become one launch, which runs on a stream's thread
+// when it is first in both the stream and the family's order.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ struct Task {
 // and before the sends and receives, which run all at once.
 ncclResult_t launch(std::vector<Task> tasks);
 
-// Whether every send to oneself in the group has its receive, as NCCL asks.
+// Returns whether every send of a rank to itself in the group has its receive, as NCCL requires.
 ncclResult_t check_own_transfers(const std::vector<Task>& tasks);
 
 }  // namespace vgpu::nccl

@@ -36,7 +36,7 @@ void Reducer::add(const std::byte* elements, std::size_t count) {
     taken_ += count;
 }
 
-// Passes the turn on where a rank has given its part, gives this rank's own, and writes what is complete.
+// Moves on to the next rank when one has delivered its part, adds this rank's own, and writes complete pieces.
 void Reducer::advance() {
     while (!done()) {
         const std::size_t piece = std::min(kPiece, count_ - finished_);

@@ -1,5 +1,5 @@
 // Combines one block of elements from all ranks, a piece at a time, as their bytes arrive: in the order of a ring that
-// begins behind this rank, as NCCL's does, so that programs which rely on the order of the ranks are found out.
+// begins behind this rank, as NCCL's does, so that programs which rely on the order of the ranks fail.
 // Filled by links, owned by the step of an operation.
 #pragma once
 
@@ -21,7 +21,7 @@ class Reducer {
     // Takes whole elements of `source` from the front of `bytes` while it is that rank's turn; returns the bytes taken.
     std::size_t take(int source, std::span<const std::byte> bytes);
 
-    // How many bytes of the result are final.
+    // The number of bytes of the result that are final.
     const std::size_t& ready() const { return ready_; }
     bool done() const { return finished_ == count_; }
 

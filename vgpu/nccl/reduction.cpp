@@ -14,7 +14,7 @@
 namespace vgpu::nccl {
 namespace {
 
-// How elements of each type are held in memory (Stored) and computed with (Value).
+// The types in which elements of each datatype are stored (Stored) and computed (Value).
 template <typename T>
 struct Plain {
     using Stored = T;

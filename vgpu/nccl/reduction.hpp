@@ -1,4 +1,4 @@
-// Reductions: for each datatype and operator how elements are taken up, combined and written back.
+// Reductions: for each datatype and operator how elements are loaded, combined and stored.
 // Used by the executor alone. All ranks' elements are combined in rank order, so every rank gets the same bits.
 //
 // Narrow floating types (half, bfloat16, fp8) are accumulated in float and rounded once, to nearest even, at the end.

@@ -1,7 +1,7 @@
-// Where ranks meet: every process that makes unique ids or communicators runs one service, a thread with one listening
-// socket. It gathers a record from each party of a named meeting and then gives all records to all of them, and it
-// keeps the connections between hosts that peers open until they are taken. Used when communicators are made and split;
-// never by operations.
+// The rendezvous of ranks. Every process that makes unique ids or communicators runs one service, a thread with one
+// listening socket. It gathers a record from each party of a named meeting and then gives all records to all of them,
+// and it keeps the connections between hosts that peers open until they are taken. Used when communicators are made and
+// split; never by operations.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace vgpu::nccl {
 
-// How to reach a process's service. Sent from rank to rank as it is.
+// The address of a process's service, sent between ranks as raw bytes.
 struct Service {
     Address address;
     Name token{};  // who knows it may connect

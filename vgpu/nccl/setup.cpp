@@ -16,7 +16,7 @@ enum Purpose : std::uint64_t { kRanks = 101, kSplit, kChild, kShrunk };
 
 constexpr std::uint64_t kIdMagic = 0x76677075'6e63636cull;
 
-// What a unique id holds.
+// The contents of a unique id.
 struct Id {
     std::uint64_t magic = kIdMagic;
     Service service;
@@ -29,7 +29,7 @@ bool read_id(const ncclUniqueId& bytes, Id& id) {
     return id.magic == kIdMagic;
 }
 
-// As NCCL 2.28 refuses it. A rank that has no part in it learns only that the others have gone.
+// Refuses two ranks on one GPU, as NCCL 2.28 does. Ranks that are not concerned get an error that others have gone.
 ncclResult_t refuse_duplicates(const std::vector<Member>& members, int rank) {
     if (settings().multi_rank_gpu)
         return ncclSuccess;
@@ -88,7 +88,7 @@ ncclResult_t make_child(Communicator& parent, const std::vector<int>& chosen, co
             return result;
         family_rank = all_ranks(members.size());
     }
-    child.settle(name, std::move(members), rank, std::move(family_rank), std::move(family));
+    child.set_members(name, std::move(members), rank, std::move(family_rank), std::move(family));
     return ncclSuccess;
 }
 
@@ -136,7 +136,7 @@ ncclResult_t establish(Communicator& communicator, const std::vector<ncclUniqueI
     if (result != ncclSuccess)
         return result;
     const std::size_t count = members.size();
-    communicator.settle(name, std::move(members), communicator.rank, all_ranks(count), std::move(family));
+    communicator.set_members(name, std::move(members), communicator.rank, all_ranks(count), std::move(family));
     return ncclSuccess;
 }
 

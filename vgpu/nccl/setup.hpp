@@ -1,5 +1,5 @@
-// How communicators come to be: by unique id, by splitting, by shrinking. Each function is one rank's part; it blocks
-// until the other ranks have done theirs, and gives up when a communicator that it concerns is abandoned.
+// Makes communicators: by unique id, by splitting, by shrinking. Each function is one rank's part; it blocks until the
+// other ranks have done theirs, and gives up when the communicator, or its parent, is abandoned.
 #pragma once
 
 #include <vector>

@@ -32,7 +32,7 @@ class Fd {
     int fd_ = -1;
 };
 
-// Sent from rank to rank as it is.
+// Sent between ranks as raw bytes.
 struct Address {
     union {
         sockaddr any;
@@ -52,7 +52,7 @@ ncclResult_t local_address(Address& address);
 // A listening socket on `address`, whose port is filled in.
 ncclResult_t listen_on(Address& address, Fd& listener);
 
-// What a wait looks at now and then: true means give up. Null never does.
+// A function that waits call from time to time; they give up when it returns true. Null: never.
 using Stop = const std::atomic<bool>*;
 
 // These give ncclRemoteError when the other side has gone, ncclSystemError with a warning for what the system refuses,

@@ -100,8 +100,8 @@ ncclResult_t Segment::create(int ranks, const Name& name, std::shared_ptr<Segmen
     return ncclSuccess;
 }
 
-ncclResult_t Segment::attach(const Place& place, int ranks, const Name& name, std::shared_ptr<Segment>& out) {
-    const std::string path = "/proc/" + std::to_string(place.pid) + "/fd/" + std::to_string(place.fd);
+ncclResult_t Segment::attach(const Location& location, int ranks, const Name& name, std::shared_ptr<Segment>& out) {
+    const std::string path = "/proc/" + std::to_string(location.pid) + "/fd/" + std::to_string(location.fd);
     Fd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!file)
         return failed(("opening " + path).c_str());
@@ -136,7 +136,7 @@ Segment::~Segment() {
         munmap(base_, size_for(ranks_));
 }
 
-Segment::Place Segment::place() const {
+Segment::Location Segment::location() const {
     return {getpid(), file_.get()};
 }
 

@@ -28,20 +28,20 @@ static_assert(sizeof(Ring) == 64 << 10 && Ring::kCapacity % kFrameAlignment == 0
 
 class Segment {
   public:
-    // Where another process of the host finds the segment. Sent from rank to rank as it is.
-    struct Place {
+    // The segment's file, for the other processes of the host; sent between ranks as raw bytes.
+    struct Location {
         pid_t pid = 0;
         int fd = -1;
     };
 
     // `ranks` are those on this host; `name` is checked by who attaches.
     static ncclResult_t create(int ranks, const Name& name, std::shared_ptr<Segment>& out);
-    static ncclResult_t attach(const Place& place, int ranks, const Name& name, std::shared_ptr<Segment>& out);
+    static ncclResult_t attach(const Location& location, int ranks, const Name& name, std::shared_ptr<Segment>& out);
     Segment(const Segment&) = delete;
     Segment& operator=(const Segment&) = delete;
     ~Segment();
 
-    Place place() const;
+    Location location() const;
     void close_file() { file_.close(); }  // once every rank has attached
 
     Bell& bell(int rank) const;

@@ -83,7 +83,7 @@ class Timeline {
     this.draw();
   }
 
-  // The events that begin before this time, by halving: they are sorted and do not overlap within a row.
+  // Counts the events that begin before this time, by binary search: they are sorted and do not overlap within a row.
   countBefore(events, time) {
     let low = 0, high = events.length;
     while (low < high) {
@@ -105,7 +105,7 @@ class Timeline {
     }
     const what = this.data.kinds[event[3]];
     const lines = [what.name, `${timeText(event[1])} from ${timeText(event[0])}`, row.rank];
-    if (what.carrier) lines.push(`carrier ${what.carrier}` + (what.reason && what.reason !== "none" ? `: ${this.data.reasons[what.reason] || what.reason}` : ""));
+    if (what.carrier) lines.push(`transport ${what.carrier}` + (what.reason && what.reason !== "none" ? `: ${this.data.reasons[what.reason] || what.reason}` : ""));
     if (event[4]) lines.push(sizeText(event[4]));
     hint.textContent = lines.join("\n");
     hint.style.display = "block";

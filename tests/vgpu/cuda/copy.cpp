@@ -1,4 +1,4 @@
-// Copies and fills: what they move, what they refuse, and when they return.
+// Copies and fills: the bytes that they move, the errors, and when they return.
 #include <cstring>
 #include <random>
 

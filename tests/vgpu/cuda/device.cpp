@@ -1,4 +1,4 @@
-// What devices there are, and how the environment describes them.
+// The list of devices, and the variables that describe them.
 #include <sys/wait.h>
 #include <unistd.h>
 

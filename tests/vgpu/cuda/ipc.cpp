@@ -43,7 +43,7 @@ std::string next_line() {
 class Ipc : public vgpu::test::WithContext {};
 class IpcChild : public vgpu::test::WithContext {};
 
-// Opens the memory it is told, checks 0, 1, 2 ... in it, writes 1000, 1001 ... and says so.
+// Opens the memory whose handle it reads, checks 0, 1, 2 ... in it, writes 1000, 1001 ... and prints when it is done.
 TEST_F(IpcChild, DISABLED_opens_memory) {
     const auto handle = handle_of<CUipcMemHandle>(next_line());
     CUdeviceptr pointer = 0;
@@ -121,7 +121,7 @@ TEST_F(Ipc, Memory_of_a_process_that_died_cannot_be_opened) {
     EXPECT_EQ(cuIpcOpenMemHandle(&pointer, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_VALUE);
 }
 
-// Makes its stream wait for the event it is told and says when that is over.
+// Makes its stream wait for the event whose handle it reads, and prints when the wait is over.
 TEST_F(IpcChild, DISABLED_waits_for_an_event) {
     CUevent shared = nullptr;
     ASSERT_EQ(cuIpcOpenEventHandle(&shared, handle_of<CUipcEventHandle>(next_line())), CUDA_SUCCESS);

@@ -1,4 +1,4 @@
-// Kernels: their CPU twins, their arguments, and what a kernel may touch.
+// Kernels: their CPU twins, their arguments, and the memory that a kernel may access.
 #include <cstring>
 
 #include "fixture.hpp"

@@ -143,7 +143,7 @@ TEST_F(Memory, More_than_the_device_has_is_out_of_memory) {
     EXPECT_TRUE(ended.passed()) << ended.output;
 }
 
-// Takes 40 MiB and says whether it could; once more for each "again" it is told.
+// Allocates 40 MiB and prints whether that succeeded; once more for each "again" that it reads.
 TEST_F(MemoryChild, DISABLED_holds_forty_megabytes) {
     std::string line;
     do {

@@ -1,4 +1,4 @@
-// The names under which libcuda is linked and asked.
+// The names that libcuda exports, and those that cuGetProcAddress finds.
 #include <dlfcn.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// What the driver answers about pointers.
+// The driver's answers to queries about pointers.
 #include <cstdlib>
 #include <cstring>
 

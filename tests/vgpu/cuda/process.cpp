@@ -160,8 +160,7 @@ OwnDevices::~OwnDevices() {
 
 }  // namespace vgpu::test
 
-// Three devices unless a test's process says otherwise: what is tested needs a second one, and one that is not the
-// last.
+// Three devices unless a test sets another number: the tests need a second one, and one that is not the last.
 int main(int argc, char** argv) {
     signal(SIGPIPE, SIG_IGN);  // a process that died early fails its test, not this program
     if (getenv("VGPU_TOPOLOGY") == nullptr)

@@ -1,4 +1,4 @@
-// New processes for promises that concern a whole process: its environment, its first call, its death, what it shares
+// Starts processes for tests of a whole process: its environment, its first call, its death, the memory that it shares
 // with others. The test program runs one of its own DISABLED_ tests in them.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Streams and events: what waits for what, and what does not.
+// Streams and events: which work waits for which, and which does not.
 #include <cstring>
 #include <set>
 #include <string>
@@ -234,7 +234,7 @@ TEST_F(StreamChild, DISABLED_tells_an_order) {
         streams.push_back(stream());
     std::string order;
     for (int round = 0; round < 20; ++round) {
-        // A race of four writers, which a program must not run: who wins is luck.
+        // A race of four writers, which a correct program does not have: the result varies.
         for (unsigned i = 0; i < 4; ++i)
             ASSERT_EQ(cuMemsetD32Async(word, i, 1, streams[i]), CUDA_SUCCESS);
         ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);

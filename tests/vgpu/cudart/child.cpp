@@ -28,8 +28,7 @@ Child run_child(const std::string& test, const std::map<std::string, std::string
 
 }  // namespace vgpu::test
 
-// Three devices unless the test is run with another number: what is tested needs a second one, and one that is not the
-// last.
+// Three devices unless the test is run with another number: the tests need a second one, and one that is not the last.
 int main(int argc, char** argv) {
     setenv("VGPU_COUNT", "3", 0);
 #ifdef TWINS

@@ -1,5 +1,5 @@
-// For tests whose promise concerns a whole process (its first CUDA call, its environment, its death): the test program
-// runs one of its own DISABLED_ tests in a new process.
+// Starts a process for tests of a whole process (its first CUDA call, its environment, its death): the test program
+// runs one of its own DISABLED_ tests in it.
 #pragma once
 
 #include <map>

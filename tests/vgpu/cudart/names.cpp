@@ -1,5 +1,5 @@
-// Error names and texts, and what the two libraries of one source have apart: the reference is the toolkit's own
-// library where it is installed, and the layouts that its headers publish.
+// Error names and texts, and what differs between the two libraries made of one source: the reference is the toolkit's
+// own library where it is installed, and the layouts that its headers publish.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What goes wrong from outside: aborts, dead peers, hosts, duplicate devices, injected faults; and what is said of it.
+// Failures from outside: aborts, dead peers, hosts, duplicate devices, injected faults; and the messages about them.
 #include <csignal>
 #include <fstream>
 #include <thread>

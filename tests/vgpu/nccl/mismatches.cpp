@@ -1,4 +1,4 @@
-// Calls that do not fit together: they hang as on hardware, and with VGPU_STRICT=1 they are named.
+// Calls that do not match: they hang as on hardware, and with VGPU_STRICT=1 they fail with an error that names them.
 #include "ranks.hpp"
 
 namespace vgpu::test {
@@ -10,7 +10,7 @@ Options strict() {
     return options;
 }
 
-// What two ranks launch, each a function of its communicator.
+// The calls of two ranks, each a function of its communicator.
 using Act = std::function<void(Rank&, ncclComm_t, void* buffer)>;
 
 // Each rank acts; then every rank has the error, its stream is idle, and abort returns.

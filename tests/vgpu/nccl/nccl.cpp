@@ -1,5 +1,5 @@
 // test-timeout: 400
-// The test program of the virtual GPUs' NCCL. It is also what each rank of a test runs: see ranks.hpp.
+// The test program of the virtual GPUs' NCCL. Each rank of a test runs it too, see ranks.hpp.
 #include <gtest/gtest.h>
 
 int main(int argc, char** argv) {

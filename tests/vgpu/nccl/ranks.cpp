@@ -22,19 +22,19 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Shared by the ranks of a test.
-struct Board {
+struct SharedMemory {
     std::atomic<int> posted[64];
     ncclUniqueId ids[64];
     std::atomic<int> arrived[256];
-    std::atomic<int> words[64];
+    std::atomic<int> values[64];
     std::atomic<int> finished;  // ranks whose body came to its end
 };
 
-Board* g_board = nullptr;
+SharedMemory* g_shared = nullptr;
 
-Board* map_board(int fd) {
-    void* at = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return at == MAP_FAILED ? nullptr : static_cast<Board*>(at);
+SharedMemory* map_shared(int fd) {
+    void* at = mmap(nullptr, sizeof(SharedMemory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return at == MAP_FAILED ? nullptr : static_cast<SharedMemory*>(at);
 }
 
 void wait_until(const std::function<bool()>& condition) {
@@ -43,7 +43,7 @@ void wait_until(const std::function<bool()>& condition) {
 }
 
 [[noreturn]] void be_rank(int rank, const std::function<void(Rank&)>& body) {
-    g_board = map_board(std::atoi(std::getenv("VGPU_TEST_BOARD")));
+    g_shared = map_shared(std::atoi(std::getenv("VGPU_TEST_MEMORY")));
     const int ranks = std::atoi(std::getenv("VGPU_TEST_RANKS"));
     CUcontext context = nullptr;
     const int device = std::atoi(std::getenv("VGPU_TEST_DEVICE"));
@@ -53,7 +53,7 @@ void wait_until(const std::function<bool()>& condition) {
     Rank self(rank, ranks);
     if (!testing::Test::HasFailure())
         body(self);
-    g_board->finished++;
+    g_shared->finished++;
     std::fflush(nullptr);
     std::exit(testing::Test::HasFailure() ? 1 : 0);
 }
@@ -69,7 +69,7 @@ void put(const Environment& environment) {
         setenv(name.c_str(), value.c_str(), 1);
 }
 
-Child start(int rank, int ranks, int board, const Options& options) {
+Child start(int rank, int ranks, int shared, const Options& options) {
     const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
     const std::string filter = std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name();
     int pipe_ends[2];
@@ -79,7 +79,7 @@ Child start(int rank, int ranks, int board, const Options& options) {
     if (pid == 0) {
         put({{"VGPU_TEST_RANK", std::to_string(rank)},
              {"VGPU_TEST_RANKS", std::to_string(ranks)},
-             {"VGPU_TEST_BOARD", std::to_string(board)},
+             {"VGPU_TEST_MEMORY", std::to_string(shared)},
              {"VGPU_TEST_DEVICE", std::to_string(options.device(rank))},
              {"VGPU_COUNT", std::to_string(options.devices)},
              {"NCCL_SOCKET_IFNAME", "lo"}});
@@ -144,11 +144,11 @@ Rank::Rank(int number, int count) : rank(number), ranks(count) {
 ncclUniqueId Rank::unique_id(int maker) {
     const int slot = ids_++;
     if (rank == maker) {
-        EXPECT_EQ(ncclGetUniqueId(&g_board->ids[slot]), ncclSuccess) << ncclGetLastError(nullptr);
-        g_board->posted[slot] = 1;
+        EXPECT_EQ(ncclGetUniqueId(&g_shared->ids[slot]), ncclSuccess) << ncclGetLastError(nullptr);
+        g_shared->posted[slot] = 1;
     }
-    wait_until([&] { return g_board->posted[slot] != 0; });
-    return g_board->ids[slot];
+    wait_until([&] { return g_shared->posted[slot] != 0; });
+    return g_shared->ids[slot];
 }
 
 ncclComm_t Rank::communicator(ncclConfig_t* config) {
@@ -160,19 +160,19 @@ ncclComm_t Rank::communicator(ncclConfig_t* config) {
 
 void Rank::barrier() {
     const int slot = barriers_++;
-    g_board->arrived[slot]++;
-    wait_until([&] { return g_board->arrived[slot] == ranks; });
+    g_shared->arrived[slot]++;
+    wait_until([&] { return g_shared->arrived[slot] == ranks; });
 }
 
 void Rank::post(int slot, int value) {
-    g_board->words[slot] = value;
+    g_shared->values[slot] = value;
 }
 int Rank::look(int slot) const {
-    return g_board->words[slot];
+    return g_shared->values[slot];
 }
 int Rank::await(int slot) {
-    wait_until([&] { return g_board->words[slot] != 0; });
-    return g_board->words[slot];
+    wait_until([&] { return g_shared->values[slot] != 0; });
+    return g_shared->values[slot];
 }
 
 std::vector<Ended> run_ranks(int count, const std::function<void(Rank&)>& body, const Options& options,
@@ -180,17 +180,17 @@ std::vector<Ended> run_ranks(int count, const std::function<void(Rank&)>& body, 
     if (const char* rank = std::getenv("VGPU_TEST_RANK"); rank != nullptr)
         be_rank(std::atoi(rank), body);
     std::fflush(nullptr);
-    const int board = memfd_create("board", 0);  // inherited by the ranks
-    EXPECT_EQ(ftruncate(board, sizeof(Board)), 0);
+    const int shared = memfd_create("shared", 0);  // inherited by the ranks
+    EXPECT_EQ(ftruncate(shared, sizeof(SharedMemory)), 0);
     std::vector<Child> children;
     std::vector<Ended> ends(static_cast<std::size_t>(count));
     for (int rank = 0; rank < count; ++rank)
-        children.push_back(start(rank, count, board, options));
+        children.push_back(start(rank, count, shared, options));
     follow(children, ends, options.seconds, expect_all_pass);
     if (expect_all_pass) {
-        EXPECT_EQ(map_board(board)->finished, count);
+        EXPECT_EQ(map_shared(shared)->finished, count);
     }
-    close(board);
+    close(shared);
     for (int rank = 0; rank < count && expect_all_pass; ++rank) {
         const Ended& end = ends[static_cast<std::size_t>(rank)];
         EXPECT_TRUE(end.passed()) << "rank " << rank << (end.timed_out ? " timed out" : "") << ", status " << end.status

@@ -1,5 +1,5 @@
-// Several ranks, each a process of its own: the test program started again for the one test that is running. In each
-// such process run_ranks() runs the body and ends the process; in the first it waits for them.
+// Runs a test on several ranks, each a process of its own: the test program, started again for the one test that is
+// running. In each such process run_ranks() runs the body and ends the process; in the first it waits for them.
 #pragma once
 
 #include <cuda.h>
@@ -41,7 +41,7 @@ struct Ended {
     bool passed() const { return status == 0; }
 };
 
-// What a rank's body works with.
+// The rank that a body runs as, and what it shares with the others.
 class Rank {
   public:
     Rank(int number, int count);
@@ -54,9 +54,9 @@ class Rank {
     ncclUniqueId unique_id(int maker = 0);
     // A communicator of all ranks.
     ncclComm_t communicator(ncclConfig_t* config = nullptr);
-    // All ranks have come here.
+    // Waits for all ranks.
     void barrier();
-    // A word on a board that all ranks see.
+    // Numbers in memory that all ranks share, 0 at first.
     void post(int slot, int value);
     int await(int slot);  // until it is not 0
     int look(int slot) const;

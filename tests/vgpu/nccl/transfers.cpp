@@ -1,4 +1,4 @@
-// Sends, receives and groups: what they move, what waits for what, and in which order.
+// Sends, receives and groups: the data that they move, which waits for which, and in which order.
 #include <numeric>
 
 #include "ranks.hpp"

@@ -1,5 +1,5 @@
 // The order of operations on a family: each is given a ticket when it is launched, and they run one at a time in the
-// order of their tickets, whatever their streams do. Halting opens the gate for good: nothing runs any more.
+// order of their tickets, whatever their streams do. After halt() every wait returns and no operation runs.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace vgpu::nccl {
 
-class Gate {
+class TicketLock {
   public:
     // Held by a launch from taking the ticket until the operation is on its stream, so that both have one order.
     std::mutex& launching() { return launching_; }
