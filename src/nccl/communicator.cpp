@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "call/hash.hpp"
 #include "nccl/library.hpp"
 #include "settings/settings.hpp"
 
@@ -54,11 +55,8 @@ std::shared_ptr<Communicator> take_surplus() {
 
 }  // namespace
 
-std::uint64_t Communicator::id_of(const UniqueId& unique) {  // FNV-1a
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (const std::byte b : unique)
-        hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
-    return hash | 1;
+std::uint64_t Communicator::id_of(const UniqueId& unique) {
+    return call::fnv1a(unique) | 1;
 }
 
 std::string Communicator::draw(UniqueId& id) {
