@@ -10,6 +10,7 @@
 
 #include "call/hash.hpp"
 #include "nccl/library.hpp"
+#include "progress/keep_until.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::nccl {
@@ -258,7 +259,7 @@ void Communicator::abort() {
         const device::ContextScope scope(context());
         load()->CommAbort(handle);
     } else if (split != nullptr) {
-        static_cast<void>(new std::shared_ptr(split));  // NCCL may still write there
+        progress::keep_for_ever(std::shared_ptr(split));  // NCCL may still write there
     }
     count_gone();
 }

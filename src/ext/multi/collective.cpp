@@ -378,15 +378,12 @@ class Collective final : public coll::Collective {
     void end(progress::Outcome outcome) override {
         if (outcome.mpi_class == MPI_SUCCESS)
             tell();
-        const bool exchanging = channel_ && channel_->exchange().busy();
-        if (host_ != nullptr && (state_ == State::kCalling || exchanging))
-            host_->abandon();
-        if (setup_ && exchanging)
-            setup_->abandon();
         comm_->leave(this);
         turn_.end();
         operation_.reset();
-        host_.reset();
+        using Used = std::pair<std::unique_ptr<HostWork>, std::shared_ptr<void>>;
+        if (channel_)
+            channel_->keep(std::make_shared<Used>(std::move(host_), setup_ ? setup_->memory() : nullptr));
         under_way_.reset();
         finish(std::move(outcome));
     }

@@ -31,7 +31,6 @@ struct HostCopy {
 class HostCopies {
   public:
     HostCopy* add();  // also frees those that are done
-    void abandon();   // after an error: leaks them, since their functions may still run
 
   private:
     std::list<HostCopy> all_;
