@@ -48,6 +48,8 @@ bool share_host_bridge(const PciDevice& a, const PciDevice& b);
 // `xml` empty: this machine, or what HWLOC_XMLFILE names. Returns "" or what is wrong and what to do.
 std::string read_machine(const std::string& xml, Machine& machine);
 
+std::string hwloc_api_version();  // "2.8.0": hwloc tells the version of its interface, not of its release
+
 // How many cores this machine has for this process, as Open MPI counts them; 0 where that is not known. Quick: devices
 // are not looked for.
 int count_cores();

@@ -24,7 +24,6 @@
 #include "comm/exchange.hpp"
 #include "comm/state.hpp"
 #include "error/error.hpp"
-#include "ext/multi/arguments.hpp"
 #include "ext/multi/channel.hpp"
 #include "ext/multi/facts.hpp"
 #include "ext/multi/host_work.hpp"
