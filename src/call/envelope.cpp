@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "call/hash.hpp"
+
 namespace swy::call {
 namespace {
-
-std::uint64_t mix(std::uint64_t value) {  // the finaliser of SplitMix64
-    value += 0x9e3779b97f4a7c15u;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-    return value ^ (value >> 31);
-}
 
 // An envelope consists of the naming bytes, the secret, the fields, and two checksums keyed by the secret: a payload
 // that was made from an envelope seen in an earlier job, or a damaged one, does not pass.

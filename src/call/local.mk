@@ -5,6 +5,7 @@ libswy_la_SOURCES += \
     src/call/depth.hpp \
     src/call/entry_point.hpp \
     src/call/envelope.cpp src/call/envelope.hpp \
+    src/call/hash.hpp \
     src/call/job.hpp \
     src/call/private_comm.cpp src/call/private_comm.hpp \
     src/call/reason.cpp src/call/reason.hpp \

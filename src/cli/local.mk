@@ -29,7 +29,6 @@ switchyard_SOURCES = \
     src/cli/tune.cpp src/cli/measured_calls.hpp src/cli/tune_table.cpp src/cli/tune_table.hpp \
     src/report/compare.cpp src/report/read.cpp $(swy_report_sources) $(swy_page_sources) $(swy_trace_sources) \
     src/call/reason.cpp src/call/reason.hpp src/settings/tuning_file.cpp src/settings/tuning_file.hpp \
-    src/topology/version.cpp src/topology/version.hpp \
     $(swy_formatting_sources) $(swy_settings_sources) $(swy_device_sources) $(swy_topology_sources)
 switchyard_LDADD = $(HWLOC_LIBS) -ldl
 

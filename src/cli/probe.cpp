@@ -11,8 +11,8 @@
 #include "config.h"
 #include "device/device.hpp"
 #include "settings/settings.hpp"
+#include "topology/machine.hpp"
 #include "topology/nics.hpp"
-#include "topology/version.hpp"
 
 namespace swy::cli {
 

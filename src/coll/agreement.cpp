@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "call/hash.hpp"
 #include "coll/arrivals.hpp"
 #include "coll/operands.hpp"
 #include "coll/tuning.hpp"
@@ -21,6 +22,8 @@
 
 namespace swy::coll {
 namespace {
+
+using call::mix;
 
 // One reduction by MPI_MAX decides everything: a flag's maximum is "any", a value's and its complement's together say
 // "all equal".
@@ -38,13 +41,6 @@ enum Field : std::size_t {
 };
 static_assert(kFields == std::tuple_size_v<VoteRecord>);
 static_assert(sizeof(Fingerprint) == 24, "sent as bytes: no padding");
-
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {  // the finaliser of SplitMix64, chained
-    hash += value + 0x9e3779b97f4a7c15u;
-    hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;
-    hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
-    return hash ^ (hash >> 31);
-}
 
 std::int64_t hash(const Fingerprint& print) {
     std::uint64_t h = mix(0, print.sequence);

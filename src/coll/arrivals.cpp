@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "call/hash.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::coll {
@@ -12,8 +13,7 @@ constexpr double kLooks = 50;  // number of looks in the time that a rank may wa
 }  // namespace
 
 comm::OperationId name_of(const comm::LaunchOrder& order, const comm::LaunchOrder::Launch& launch) {
-    constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;  // spreads small differences over all bits
-    return kGoldenRatio * (static_cast<std::uint64_t>(order.number()) << 32U | launch.number) + launch.start;
+    return call::kGoldenRatio * (static_cast<std::uint64_t>(order.number()) << 32U | launch.number) + launch.start;
 }
 
 Arrivals::Arrivals(const comm::State& comm, comm::OperationId what, double seconds, std::uint64_t nonblocking)

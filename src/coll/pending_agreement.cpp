@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "progress/engine.hpp"
+#include "progress/keep_until.hpp"
 #include "real.hpp"
 #include "request/real_end.hpp"
 
@@ -34,8 +35,7 @@ std::optional<std::string> PendingAgreement::step() {
 // MPI goes on with the exchange, and writes into its memory when the last rank comes. That rank must not start what the
 // others will not, so it is told of the failure.
 std::string PendingAgreement::give_up() {
-    new std::shared_ptr<Exchange>(asked_);
-    asked_->left_to_mpi = true;
+    progress::keep_until(std::exchange(asked_->request, MPI_REQUEST_NULL), asked_);
     comm_.given_up = true;
     const std::string why = not_all(did_, arrivals_.known());
     if (what_ != 0)

@@ -14,10 +14,10 @@
 
 namespace swy::coll {
 
-// The exchange's request. Derived classes add the memory that MPI reads and writes.
+// The exchange's request; none any more when the wait was given up. Derived classes add the memory that MPI reads and
+// writes.
 struct Exchange {
     MPI_Request request = MPI_REQUEST_NULL;
-    bool left_to_mpi = false;  // the wait was given up, and MPI may work on the request for as long as it likes
 };
 struct VoteExchange : Exchange {
     VoteRecord mine{}, all{};

@@ -33,7 +33,7 @@ struct Kept {
     ~Kept() {
         int down = 0;
         real::Finalized(&down);
-        if (!down && !records->left_to_mpi && records->request != MPI_REQUEST_NULL)
+        if (!down && records->request != MPI_REQUEST_NULL)
             real::Request_free(&records->request);
     }
     Kept(const Kept&) = delete;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <type_traits>
 
+#include "call/hash.hpp"
 #include "call/job.hpp"
 #include "comm/state.hpp"
 #include "comm/tuned.hpp"
@@ -52,7 +53,7 @@ std::string read_table() {
     if (known().overruled)
         return {};
     Table& table = known().table;
-    table.machine = {file.ranks, file.nodes, settings::nccl_code(file.nccl), comm::model_hash(file.gpu)};
+    table.machine = {file.ranks, file.nodes, settings::nccl_code(file.nccl), call::fnv1a(file.gpu)};
     table.thresholds.fill(settings::values().nccl_threshold);
     for (const settings::TunedCall& call : file.calls)
         set(table, call.name, call.threshold);

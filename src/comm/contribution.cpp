@@ -7,18 +7,14 @@
 #include <mutex>
 #include <vector>
 
+#include "call/hash.hpp"
 #include "comm/world.hpp"
 #include "real.hpp"
 
 namespace swy::comm {
 namespace {
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {  // the finaliser of SplitMix64, chained
-    hash += value + 0x9e3779b97f4a7c15u;
-    hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;
-    hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
-    return hash ^ (hash >> 31);
-}
+using call::mix;
 
 std::uint64_t name_of(const std::vector<int>& ranks) {
     std::uint64_t name = 0;

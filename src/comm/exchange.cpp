@@ -7,6 +7,7 @@
 #include "comm/job_messages.hpp"
 #include "comm/world.hpp"
 #include "progress/engine.hpp"
+#include "progress/keep_until.hpp"
 #include "real.hpp"
 
 namespace swy::comm {
@@ -128,6 +129,11 @@ bool Exchange::done(int& code) {
     if (over)
         pending_.clear();
     return over || code != MPI_SUCCESS;
+}
+
+void Exchange::keep(const std::shared_ptr<void>& memory) {
+    for (const MPI_Request request : std::exchange(pending_, {}))
+        progress::keep_until(request, memory);
 }
 
 bool Exchange::arrived() {

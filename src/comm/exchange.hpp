@@ -7,6 +7,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "comm/state.hpp"
@@ -41,7 +42,7 @@ class Exchange {
 
     // Does MPI still work on the memory that it was given? Then that memory must stay for ever when this object goes:
     // nobody tests the requests again.
-    bool busy() const { return !pending_.empty(); }
+    void keep(const std::shared_ptr<void>& memory);  // until no message that is under way uses it
 
     // The launch token that this rank gets from the one before it, in the order of MPI_COMM_WORLD, and passes on to the
     // next: as LaunchOrder's (launch_order.hpp).

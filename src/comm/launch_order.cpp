@@ -7,6 +7,7 @@
 #include "call/private_comm.hpp"
 #include "comm/world.hpp"
 #include "progress/engine.hpp"
+#include "progress/keep_until.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
 
@@ -80,8 +81,9 @@ LaunchOrder::~LaunchOrder() {
     }
     while (!sent_.empty() && sent_first()) {
     }
-    if (!sent_.empty())
-        new std::deque<Sent>(std::move(sent_));
+    const auto sent = std::make_shared<std::deque<Sent>>(std::move(sent_));
+    for (const Sent& one : *sent)
+        progress::keep_until(one.request, sent);
     if (private_comm_ != MPI_COMM_NULL)
         real::Comm_free(&private_comm_);
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "call/hash.hpp"
 #include "comm/job_messages.hpp"
 #include "comm/setup_facts.hpp"
 #include "comm/suggest.hpp"
@@ -45,7 +46,7 @@ Fact own_fact(const device::Location& location, bool broken) {
     fact.old_library = nccl::too_old();
     fact.ranks_share_gpus = nccl::shares_gpus();
     fact.several_ids = nccl::Communicator::takes_several_ids();
-    fact.gpu_model = model_hash(device::device_name(location.ordinal));
+    fact.gpu_model = call::fnv1a(device::device_name(location.ordinal));
     fact.broken = broken;
     return fact;
 }

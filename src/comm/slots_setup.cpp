@@ -38,8 +38,7 @@ SlotsSetup::SlotsSetup(CallId call, comm::State& state, std::shared_ptr<BufferSl
 SlotsSetup::~SlotsSetup() {
     if (found_ != nullptr)
         found_->abort();
-    if (exchange_.busy())
-        static_cast<void>(memory_.release());  // NOLINT(bugprone-unused-return-value): MPI still works on it
+    exchange_.keep(std::move(memory_));
 }
 
 bool SlotsSetup::step() {

@@ -36,13 +36,6 @@ std::string what_differs(const Machine& machine, const std::string& gpu_name) {
 
 }  // namespace
 
-std::uint64_t model_hash(std::string_view name) {
-    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-    for (const char c : name)
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    return hash;
-}
-
 Fit fits(const Machine& machine, const std::string& gpu_name) {
     std::string differs = what_differs(machine, gpu_name);
     const std::scoped_lock lock(last().mutex);

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace swy::comm {
 
@@ -12,11 +11,9 @@ struct TunedFor {
     int ranks = 0;  // 0: there is no table
     int nodes = 0;
     std::int32_t nccl_version = 0;
-    std::uint64_t gpu = 0;  // model_hash() of its name
+    std::uint64_t gpu = 0;  // call::fnv1a() of its name
 };
 extern TunedFor tuned_for;
-
-std::uint64_t model_hash(std::string_view name);
 
 // What all ranks of a communicator have; 0 in `gpu` and `nccl_version` where they differ.
 struct Machine {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <span>
 
+#include "call/hash.hpp"
 #include "real.hpp"
 
 namespace swy::datatype {
@@ -233,7 +234,7 @@ class Table {
         return true;
     }
 
-    std::uint64_t factor_ = 0x9e3779b97f4a7c15u;
+    std::uint64_t factor_ = call::kGoldenRatio;
     std::array<MPI_Datatype, kSlots> handles_{};
     std::array<Predefined, kSlots> entries_{};
 };

@@ -8,7 +8,9 @@
 #include <mutex>
 #include <utility>
 
+#include "call/hash.hpp"
 #include "nccl/library.hpp"
+#include "progress/keep_until.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::nccl {
@@ -54,11 +56,8 @@ std::shared_ptr<Communicator> take_surplus() {
 
 }  // namespace
 
-std::uint64_t Communicator::id_of(const UniqueId& unique) {  // FNV-1a
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (const std::byte b : unique)
-        hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
-    return hash | 1;
+std::uint64_t Communicator::id_of(const UniqueId& unique) {
+    return call::fnv1a(unique) | 1;
 }
 
 std::string Communicator::draw(UniqueId& id) {
@@ -260,7 +259,7 @@ void Communicator::abort() {
         const device::ContextScope scope(context());
         load()->CommAbort(handle);
     } else if (split != nullptr) {
-        static_cast<void>(new std::shared_ptr(split));  // NCCL may still write there
+        progress::keep_for_ever(std::shared_ptr(split));  // NCCL may still write there
     }
     count_gone();
 }

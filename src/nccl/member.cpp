@@ -8,25 +8,20 @@
 #include <string>
 #include <string_view>
 
+#include "call/hash.hpp"
+
 namespace swy::nccl {
 namespace {
-
-std::uint64_t fnv(std::string_view text) {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (const char c : text)
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    return hash;
-}
 
 // Hashes host name and boot id, unless NCCL_HOSTID names the host (NCCL guide, "NCCL_HOSTID").
 std::uint64_t find_host() {
     if (const char* id = std::getenv("NCCL_HOSTID"); id != nullptr && *id != '\0')
-        return fnv(id);
+        return call::fnv1a(std::string_view(id));
     std::array<char, 256> name{};
     gethostname(name.data(), name.size() - 1);
     std::string boot;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-    return fnv(std::string(name.data()) + boot);
+    return call::fnv1a(std::string(name.data()) + boot);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "call/hash.hpp"
 #include "nccl/communicator.hpp"
 #include "nccl/library.hpp"
 #include "settings/settings.hpp"
@@ -21,14 +22,7 @@ namespace {
 
 // The child's id: the same on all its members and different from that of any other communicator in the job.
 std::uint64_t child_id(std::uint64_t parent, std::uint64_t split, int color) {
-    std::uint64_t hash = parent;
-    for (const std::uint64_t word : {split, static_cast<std::uint64_t>(color)}) {
-        hash += word + 0x9e3779b97f4a7c15u;
-        hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;
-        hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
-        hash ^= hash >> 31;
-    }
-    return hash | 1;
+    return call::mix(call::mix(parent, split), static_cast<std::uint64_t>(color)) | 1;
 }
 
 // Tells whether the user shares resources by NCCL's own setting, which overrides any configuration.

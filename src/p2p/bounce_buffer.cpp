@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -122,26 +121,6 @@ int type_of(std::size_t size, MPI_Datatype& type) {
     return rc;
 }
 
-struct Left {
-    BounceBuffer memory;
-    MPI_Request request;
-};
-// Not emptied at exit: MPI is gone then, and memory that it still worked on stays.
-std::list<Left>& left() {
-    static auto* all = new std::list<Left>;  // not destroyed at exit
-    return *all;
-}
-
-// Uses MPI_Request_get_status, the one call that raises no error inside MPI's progress.
-bool is_over(Left& one) {
-    int done = 0;
-    const int rc = real::Request_get_status(one.request, &done, MPI_STATUS_IGNORE);
-    if (rc == MPI_SUCCESS && !done)
-        return false;
-    real::Request_free(&one.request);
-    return true;
-}
-
 }  // namespace
 
 BounceBuffer::BounceBuffer(BounceBuffer&& other) noexcept
@@ -149,14 +128,6 @@ BounceBuffer::BounceBuffer(BounceBuffer&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       pages_(std::exchange(other.pages_, 0)),
       touched_(other.touched_) {}
-
-void BounceBuffer::leave(BounceBuffer memory, MPI_Request request) {
-    left().push_back({std::move(memory), request});
-}
-
-void BounceBuffer::collect_left() {
-    left().remove_if(is_over);
-}
 
 int BounceBuffer::acquire_to_receive(device::Context context, std::size_t bytes, MPI_Datatype& type) {
     const std::size_t needed = bytes + kBehind;

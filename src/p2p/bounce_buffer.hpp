@@ -34,12 +34,6 @@ class BounceBuffer {
     std::byte* data() const { return data_; }
     bool page_locked() const { return pages_ == 0 && pinned_.page_locked(); }
 
-    // Keeps `memory` and `request` of an operation that has been given up until MPI no longer works on the memory.
-    // Called under the engine's lock.
-    static void leave(BounceBuffer memory, MPI_Request request);
-    // Frees what leave() has kept and MPI is done with. Called now and then, under the engine's lock.
-    static void collect_left();
-
     // Frees the memory and the datatypes that are kept. Called before MPI_Finalize.
     static void release_kept();
 

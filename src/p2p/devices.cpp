@@ -6,19 +6,15 @@
 #include <cstring>
 #include <vector>
 
+#include "call/hash.hpp"
+
 namespace swy::p2p::pair_comms {
 namespace {
 
 using List = std::array<std::uint64_t, kMostDevices>;  // 0: none
 static_assert(sizeof(List) == sizeof(nccl::UniqueId), "goes in its place");
 
-std::uint64_t hash(std::uint64_t sum, const Gpu& gpu) {  // FNV-1a
-    for (const std::uint8_t byte : gpu)
-        sum = (sum ^ byte) * 0x100000001b3u;
-    return sum;
-}
-
-constexpr std::uint64_t kBasis = 0xcbf29ce484222325u, kOtherBasis = 0x84222325cbf29ce4u;
+constexpr std::uint64_t kOtherBasis = 0x84222325cbf29ce4u;
 
 }  // namespace
 
@@ -33,10 +29,10 @@ const nccl::Member& device_here(int ordinal) {
 Gpu name_of(Devices devices) {
     if (devices.size() == 1)
         return device_here(devices.front().ordinal).gpu;
-    std::array<std::uint64_t, 2> sums{kBasis, kOtherBasis};
+    std::array<std::uint64_t, 2> sums{call::kFnvBasis, kOtherBasis};
     for (const device::Location& where : devices)
         for (std::uint64_t& sum : sums)
-            sum = hash(sum, device_here(where.ordinal).gpu);
+            sum = call::fnv1a(device_here(where.ordinal).gpu, sum);
     Gpu name;
     std::memcpy(name.data(), sums.data(), name.size());
     return name;
@@ -45,7 +41,7 @@ Gpu name_of(Devices devices) {
 nccl::UniqueId list_of(std::span<const int> ordinals) {
     List list{};
     for (std::size_t i = 0; i < ordinals.size(); ++i)
-        list[i] = hash(kBasis, device_here(ordinals[i]).gpu) | 1;
+        list[i] = call::fnv1a(device_here(ordinals[i]).gpu) | 1;
     nccl::UniqueId bytes;
     std::memcpy(bytes.data(), list.data(), bytes.size());
     return bytes;

@@ -14,6 +14,7 @@
 #include "p2p/send.hpp"
 #include "p2p/service.hpp"
 #include "progress/engine.hpp"
+#include "progress/keep_until.hpp"
 #include "real.hpp"
 #include "request/message_layer.hpp"
 #include "request/real_end.hpp"
@@ -242,7 +243,7 @@ bool Receive::overdue() {
     if (!deadline_ || !deadline_->passed())
         return false;
     real::Cancel(&request_);
-    BounceBuffer::leave(std::move(bounce_), std::exchange(request_, MPI_REQUEST_NULL));
+    progress::keep_until(std::exchange(request_, MPI_REQUEST_NULL), std::make_shared<BounceBuffer>(std::move(bounce_)));
     const std::string from = source_ == MPI_ANY_SOURCE ? "any rank" : fmt::format("rank {}", source_);
     fail(MPI_ERR_OTHER,
          fmt::format("{} of up to {} bytes from {}: SWITCHYARD_TIMEOUT has passed and no message has come "

@@ -10,6 +10,7 @@
 #include "p2p/pair_comms.hpp"
 #include "p2p/service.hpp"
 #include "progress/engine.hpp"
+#include "progress/keep_until.hpp"
 #include "real.hpp"
 #include "request/real_end.hpp"
 #include "settings/settings.hpp"
@@ -229,7 +230,8 @@ bool EagerSend::step() {
     if (!request::has_ended(request_, owner(), status, error)) {
         if (!deadline_ || !deadline_->passed())
             return false;
-        BounceBuffer::leave(std::move(copy_), std::exchange(request_, MPI_REQUEST_NULL));
+        progress::keep_until(std::exchange(request_, MPI_REQUEST_NULL),
+                             std::make_shared<BounceBuffer>(std::move(copy_)));
         fail(MPI_ERR_OTHER, fmt::format("{} of {} bytes to rank {}, tag {}: SWITCHYARD_TIMEOUT has passed and the "
                                         "message has not been taken. Its receiver is of a job that was started apart: "
                                         "it has not come to its receive, or is gone",

@@ -126,7 +126,6 @@ Started send_copy(const Call& call, const pack::Payload& data, int dest, int tag
     bool has_memory = false;
     {
         const progress::Hold hold;
-        BounceBuffer::collect_left();
         has_memory = send->copy().acquire(data.where.context, data.bytes);
     }
     if (!has_memory)

@@ -102,7 +102,6 @@ device::Result Copies::queue(Direction direction, const Sheet& sheet, const Memo
     if (stream == nullptr)
         return result;
     use(*stream);
-    bytes_ += sheet.width * sheet.rows;
     if (!host.pageable)
         return queue_copy(stream->stream, direction, sheet, host);
     pageable_.push_back({static_cast<std::size_t>(stream - streams_.data()), direction, sheet, host});
@@ -124,7 +123,6 @@ bool Copies::queue_by_kernel(Direction direction, const Segment& segment, const 
         return true;
     use(*stream);
     const std::size_t bytes = segment.count * segment.layout->size;
-    bytes_ += bytes;
     result = queue_kernel(stream->stream, direction, elements, 0, bytes, host);
     return true;
 }

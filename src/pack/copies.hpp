@@ -62,7 +62,6 @@ class Copies {
     // True when SWITCHYARD_TIMEOUT has passed with copies under way: the memory that they use must then not be freed.
     bool abandoned() const { return abandoned_; }
 
-    std::size_t bytes() const { return bytes_; }  // between device and host, in both directions
     static std::string describe(device::Result result);
 
   private:
@@ -87,8 +86,7 @@ class Copies {
     std::vector<Stream> streams_;
     std::vector<Pageable> pageable_;
     std::size_t next_ = 0, row_ = 0, in_row_ = 0;  // how far pageable_ has been copied
-    std::size_t bytes_ = 0;
-    device::Result failure_ = 0;  // the first since all copies were last done
+    device::Result failure_ = 0;                   // the first since all copies were last done
     bool queued_ = false;
     bool abandoned_ = false;
     std::optional<progress::Deadline> deadline_;  // of the queued copies

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "call/depth.hpp"
+#include "progress/keep_until.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
 
@@ -49,6 +50,8 @@ using Operations = std::vector<std::shared_ptr<Operation>>;
 // is answered is not counted.
 constexpr int kQuestions = 16, kOfOldest = 1, kOfOthers = 2;
 
+constexpr unsigned kSeldom = 256;  // turns
+
 struct State {
     Operations busy;    // stepped in every turn
     Operations asking;  // operations that only ask, the oldest first
@@ -56,6 +59,7 @@ struct State {
     std::size_t first = 0;  // index in `busy` where the next turn begins: the first that could not ask in the last turn
     std::size_t next = 0;   // index in `asking`
     int questions = 0;
+    unsigned turns = 0;
     bool denied = false;
 };
 State& state() {
@@ -134,7 +138,6 @@ bool step_operations(State& s) {
 // envelope may still come to a watched receive, whose sender waits for an answer: that is an error of the program's,
 // and is not urgent.
 bool nothing_to_do() {
-    constexpr unsigned kSeldom = 256;
     static constinit thread_local unsigned turns __attribute__((tls_model("initial-exec"))) = 0;
     if (alive.load(std::memory_order_relaxed) != 0)
         return false;
@@ -152,6 +155,8 @@ int turn() {
     for (const Service service : s.services)
         moved |= service();
     moved |= step_operations(s);
+    if (++s.turns % kSeldom == 0)
+        drop_kept();
     inside = false;
     mutex.unlock();
     return moved ? 1 : 0;
@@ -193,7 +198,7 @@ void stop_engine() {
     // Operations that a program has left behind are not destroyed: a device may still write into their memory.
     for (Operations* operations : {&state().busy, &state().asking}) {
         for (auto& operation : *operations)
-            new std::shared_ptr<Operation>(std::move(operation));
+            keep_for_ever(std::move(operation));
         operations->clear();
     }
     state().services.clear();

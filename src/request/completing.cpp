@@ -11,7 +11,6 @@
 #include "progress/engine.hpp"
 #include "real.hpp"
 #include "request/known.hpp"
-#include "request/watched.hpp"
 
 namespace swy::request {
 namespace {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 
+#include "call/envelope.hpp"
 #include "datatype/layout.hpp"
 #include "progress/operation.hpp"
 
@@ -48,6 +49,11 @@ void watch_persistent(MPI_Request request, HostReceive receive, HostStarter star
 // envelope. Called once, under the engine's lock. p2p sets it.
 using Arrived = std::size_t (*)(const HostReceive& receive, const MPI_Status& status);
 extern Arrived envelope_arrived;
+
+// Tells whether a completed receive has as many bytes as an envelope.
+inline bool may_hold_envelope(const MPI_Status& status) {
+    return status._ucount == call::kEnvelopeBytes && status._cancelled == 0 && envelope_arrived != nullptr;
+}
 
 // A service of the engine, for processes in which only one thread calls MPI: it answers an envelope that has arrived in
 // a watched receive although the program has yet to complete the receive. The program may wait for its own sends first,

@@ -9,4 +9,4 @@ libswy_la_SOURCES += \
     src/request/real_end.cpp src/request/real_end.hpp \
     src/request/stand_in.cpp src/request/stand_in.hpp \
     src/request/table.cpp src/request/table.hpp \
-    src/request/watched.cpp src/request/watched.hpp
+    src/request/watched.cpp

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "call/hash.hpp"
 #include "progress/engine.hpp"
 #include "request/known.hpp"
 
@@ -30,7 +31,7 @@ class HandleMap {
 
     std::size_t size() const { return map_.size(); }
     std::size_t first(MPI_Request request) const {
-        const auto hash = (reinterpret_cast<std::uintptr_t>(request) >> 4) * 0x9e3779b97f4a7c15u;
+        const auto hash = (reinterpret_cast<std::uintptr_t>(request) >> 4) * call::kGoldenRatio;
         return hash >> (64 - std::countr_zero(map_.size()));
     }
     std::size_t after(std::size_t place) const { return (place + 1) & (map_.size() - 1); }

@@ -4,7 +4,6 @@
 #include "progress/engine.hpp"
 #include "real.hpp"
 #include "request/table.hpp"
-#include "request/watched.hpp"
 
 namespace swy::request {
 namespace {

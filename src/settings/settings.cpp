@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "call/hash.hpp"
 #include "settings/parse.hpp"
 #include "settings/rows.hpp"
 
@@ -35,11 +36,10 @@ constexpr std::size_t kAgreed = [] {
 
 // This hash changes when an agreed setting is added, removed or renamed, so ranks of different versions notice it.
 constexpr std::uint64_t kLayout = [] {
-    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-    for (const Setting& setting : kSettings) {
-        for (char c : setting.row.agreed ? setting.row.name : std::string_view())
-            hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    }
+    std::uint64_t hash = call::kFnvBasis;
+    for (const Setting& setting : kSettings)
+        if (setting.row.agreed)
+            hash = call::fnv1a(setting.row.name, hash);
     return hash;
 }();
 

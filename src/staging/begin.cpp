@@ -13,6 +13,7 @@
 #include "datatype/extension.hpp"
 #include "error/error.hpp"
 #include "progress/engine.hpp"
+#include "progress/keep_until.hpp"
 #include "real.hpp"
 #include "report/op_record.hpp"
 #include "request/handle.hpp"
@@ -35,7 +36,7 @@ struct PersistentStaging {
 
     ~PersistentStaging() {
         if (active)
-            staging.release();  // NOLINT(bugprone-unused-return-value): MPI still works on it
+            progress::keep_until(std::exchange(request, MPI_REQUEST_NULL), std::move(staging));
         int down = 0;
         real::Finalized(&down);
         if (!down)

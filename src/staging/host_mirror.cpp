@@ -6,6 +6,7 @@
 #include <climits>
 #include <utility>
 
+#include "call/counted.hpp"
 #include "datatype/plan.hpp"
 #include "real.hpp"
 #include "settings/settings.hpp"
@@ -24,20 +25,9 @@ bool means_something(std::uintptr_t address) {
 
 // Makes a type of `size` bytes without structure, committed. MPI_DATATYPE_NULL when MPI has none to give.
 MPI_Datatype make_bytes_type(std::size_t size) {
-    constexpr std::size_t kChunk = std::size_t{1} << 30;
+    const call::Counted bytes(static_cast<MPI_Count>(size), MPI_BYTE);
     MPI_Datatype type = MPI_DATATYPE_NULL;
-    if (size <= INT_MAX) {
-        real::Type_contiguous(static_cast<int>(size), MPI_BYTE, &type);
-    } else {  // more than a count can say: whole chunks, and the rest
-        MPI_Datatype chunk = MPI_DATATYPE_NULL;
-        real::Type_contiguous(static_cast<int>(kChunk), MPI_BYTE, &chunk);
-        const std::size_t chunks = size / kChunk;
-        const int counts[] = {static_cast<int>(chunks), static_cast<int>(size % kChunk)};
-        const MPI_Aint at[] = {0, static_cast<MPI_Aint>(chunks * kChunk)};
-        const MPI_Datatype types[] = {chunk, MPI_BYTE};
-        real::Type_create_struct(2, counts, at, types, &type);
-        real::Type_free(&chunk);
-    }
+    real::Type_contiguous(bytes.count(), bytes.type(), &type);
     if (type != MPI_DATATYPE_NULL)
         real::Type_commit(&type);
     return type;

@@ -63,7 +63,6 @@ class HostMirror {
     device::Result await_program(pack::MemoryRanges& places, pack::Copies& copies) const;  // where copy_out will write
     device::Result copy_out(pack::MemoryRanges& places, pack::Copies& copies) const;
     bool kept() const { return data_.kept; }
-    std::size_t bytes() const { return survey_.bytes; }
 
     pack::HostSide host_side(const pack::Segment& segment, const pack::Sheet& sheet) const;
 

@@ -1,23 +1,12 @@
 #include "staging/messages.hpp"
 
 #include <utility>
-#include <vector>
 
+#include "progress/keep_until.hpp"
 #include "real.hpp"
 
 namespace swy::staging {
 namespace {
-
-struct Left {
-    MPI_Request request;
-    device::Pinned buffer;
-};
-
-// Never destroyed: at exit MPI and the driver are gone.
-std::vector<Left>& left() {
-    static auto* const all = new std::vector<Left>;
-    return *all;
-}
 
 // A request that MPI reports an error for is over.
 bool over(MPI_Request& request, int& code) {
@@ -63,10 +52,9 @@ void Messages::cancel() {
 
 void Messages::leave(std::span<device::Pinned> buffers) {
     for (std::size_t i = 0; i < buffers.size(); ++i)
-        if (requests_[i] != MPI_REQUEST_NULL) {
-            left().push_back({requests_[i], std::move(buffers[i])});
-            requests_[i] = MPI_REQUEST_NULL;
-        }
+        if (requests_[i] != MPI_REQUEST_NULL)
+            progress::keep_until(std::exchange(requests_[i], MPI_REQUEST_NULL),
+                                 std::make_shared<device::Pinned>(std::move(buffers[i])));
     pending_ = 0;
 }
 
@@ -74,11 +62,6 @@ std::string Messages::describe(int code) {
     char text[MPI_MAX_ERROR_STRING] = {};
     int length = 0;
     return real::Error_string(code, text, &length) == MPI_SUCCESS ? text : "unknown error";
-}
-
-void collect_left() {
-    int ignored = MPI_SUCCESS;
-    std::erase_if(left(), [&](Left& one) { return over(one.request, ignored); });
 }
 
 }  // namespace swy::staging

@@ -50,7 +50,4 @@ class Messages {
     std::size_t oldest_ = 0, pending_ = 0;
 };
 
-// Releases the buffers that were left and that MPI has finished with since. To be called now and then.
-void collect_left();
-
 }  // namespace swy::staging

@@ -302,14 +302,12 @@ class Receiver final : public Staged {
 }  // namespace
 
 std::unique_ptr<Transfer> send_chunks(const pack::Payload& payload, std::size_t bytes, const Route& route) {
-    collect_left();
     if (payload.contiguous && !payload.device)
         return std::make_unique<InPlace>(true, payload.data, bytes, route);
     return std::make_unique<Sender>(payload, bytes, route);
 }
 
 std::unique_ptr<Transfer> receive_chunks(const pack::Payload& payload, std::size_t bytes, const Route& route) {
-    collect_left();
     if (payload.contiguous && !payload.device)
         return std::make_unique<InPlace>(false, payload.data, bytes, route);
     return std::make_unique<Receiver>(payload, bytes, route);

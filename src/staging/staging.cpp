@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pack/operands.hpp"
+#include "progress/keep_until.hpp"
 #include "staging/staged.hpp"
 
 namespace swy::staging {
@@ -30,7 +31,7 @@ Staging::~Staging() {
         copies_->finish();
     end_copies();
     if (abandoned_)  // the device still works on this memory
-        new std::vector<HostMirror>(std::move(mirrors_));
+        progress::keep_for_ever(std::move(mirrors_));
 }
 
 void Staging::end_copies() {

@@ -56,8 +56,6 @@ class Staging {
     Failure begin_copy_out(bool all);
     Failure query(bool& done, pack::Direction direction = pack::Direction::kToDevice);
 
-    std::size_t bytes() const { return copies_ ? copies_->bytes() : 0; }  // copied in this call
-
   private:
     bool packed_alike(std::size_t operands) const;
     device::Result queue(pack::Direction direction, bool all);

@@ -252,6 +252,11 @@ std::string load(const std::string& xml, Topology& topology) {
 
 }  // namespace
 
+std::string hwloc_api_version() {
+    const unsigned api = hwloc_get_api_version();
+    return fmt::format("{}.{}.{}", api >> 16, api >> 8 & 0xff, api & 0xff);
+}
+
 int count_cores() {
     hwloc_topology_t made = nullptr;
     if (hwloc_topology_init(&made) != 0)

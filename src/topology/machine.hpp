@@ -48,6 +48,9 @@ bool share_host_bridge(const PciDevice& a, const PciDevice& b);
 // `xml` empty: this machine, or what HWLOC_XMLFILE names. Returns "" or what is wrong and what to do.
 std::string read_machine(const std::string& xml, Machine& machine);
 
+// Returns the version of hwloc that this process runs with: "2.8.0", that of hwloc's interface, not of its release.
+std::string hwloc_api_version();
+
 // Returns the number of cores that this process may use, as Open MPI counts them; 0 where that is not known. Does not
 // search for devices, which would take longer.
 int count_cores();

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "call/hash.hpp"
+
 namespace swy::message {
 namespace {
 
@@ -17,18 +19,12 @@ struct Fields {
 };
 static_assert(sizeof(Fields) == kHeaderBytes);
 
-std::uint64_t mix(std::uint64_t value) {  // the finaliser of SplitMix64
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-    return value ^ (value >> 31);
-}
-
 std::uint64_t check_of(const Fields& fields) {
     std::uint64_t words[4];
     std::memcpy(words, &fields, sizeof words);
-    std::uint64_t sum = 0x9e3779b97f4a7c15u;
+    std::uint64_t sum = call::kGoldenRatio;
     for (const std::uint64_t word : words)
-        sum = mix(sum ^ word);
+        sum = call::finalise(sum ^ word);
     return sum;
 }
 

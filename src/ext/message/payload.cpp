@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstring>
 
 #include "device/device.hpp"
@@ -13,8 +12,6 @@
 
 namespace swy::message {
 namespace {
-
-constexpr MPI_Count kBlock = MPI_Count{1} << 20;
 
 int where_is(const void* address) {
     const device::Kind kind = device::locate(address).kind;
@@ -36,25 +33,6 @@ int copy_in(std::span<std::byte> to, const void* from, MPI_Comm comm) {
 }
 
 }  // namespace
-
-Extent::Extent(MPI_Count bytes) : count_(static_cast<int>(bytes)) {
-    if (bytes <= INT_MAX)
-        return;
-    MPI_Datatype block = MPI_DATATYPE_NULL;
-    real::Type_contiguous(static_cast<int>(kBlock), MPI_BYTE, &block);
-    const int lengths[] = {static_cast<int>(bytes / kBlock), static_cast<int>(bytes % kBlock)};
-    const MPI_Aint slots[] = {0, static_cast<MPI_Aint>(bytes / kBlock * kBlock)};
-    const MPI_Datatype types[] = {block, MPI_BYTE};
-    real::Type_create_struct(2, lengths, slots, types, &type_);
-    real::Type_commit(&type_);
-    real::Type_free(&block);
-    count_ = 1;
-}
-
-Extent::~Extent() {
-    if (type_ != MPI_BYTE)
-        real::Type_free(&type_);
-}
 
 int Outgoing::check(std::string& problem) const {
     if (metadata_bytes < 0 || metadata_bytes > MPIX_MESSAGE_METADATA_MAX) {

@@ -11,25 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "call/counted.hpp"
 #include "ext/message/header.hpp"
 #include "ext/message/sink.hpp"
 
 namespace swy::message {
 
-// `count` elements of `type` that make up a number of bytes that an int may not hold: the same on all ranks for the
-// same number.
-class Extent {
-  public:
-    explicit Extent(MPI_Count bytes);
-    ~Extent();
-    Extent(const Extent&) = delete;
-    Extent& operator=(const Extent&) = delete;
-    int count() const { return count_; }
-    MPI_Datatype type() const { return type_; }
-
-  private:
-    int count_ = 0;
-    MPI_Datatype type_ = MPI_BYTE;
+// A number of bytes that an int may not hold, as count and type: the same on all ranks for the same number.
+struct Extent : call::Counted {
+    explicit Extent(MPI_Count bytes) : Counted(bytes, MPI_BYTE) {}
 };
 
 // A sender's arguments.

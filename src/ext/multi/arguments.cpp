@@ -1,5 +1,4 @@
-#include "ext/multi/arguments.hpp"
-
+// Checks the arguments of a collective on several buffers, as far as one process can.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include "comm/exchange.hpp"
 #include "datatype/extension.hpp"
 #include "error/error.hpp"
+#include "ext/multi/call.hpp"
 #include "progress/engine.hpp"
 #include "real.hpp"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "call/call.hpp"
+#include "comm/state.hpp"
 #include "datatype/kept_type.hpp"
 #include "datatype/layout.hpp"
 
@@ -31,6 +32,10 @@ struct ListCall {
     MPI_Comm comm;
     MPI_Request* request;  // of non-blocking calls
 };
+
+// Checks the arguments. Returns MPI's code of an error that has been raised; otherwise sets `state` to the state of the
+// call's communicator. arguments.cpp has it.
+int check(const ListCall& call, comm::State*& state);
 
 // How many slots each rank has.
 class SlotCounts {

@@ -1,6 +1,9 @@
 #include "ext/multi/channel.hpp"
 
+#include <utility>
+
 #include "progress/engine.hpp"
+#include "progress/keep_until.hpp"
 #include "request/real_end.hpp"
 
 namespace swy::multi {
@@ -13,6 +16,11 @@ bool Channel::done(int& code) {
         return true;
     MPI_Status ignored;
     return progress::may_poll() && request::has_ended(request_, Owner(), ignored, code);
+}
+
+void Channel::keep(const std::shared_ptr<void>& memory) {
+    progress::keep_until(std::exchange(request_, MPI_REQUEST_NULL), memory);
+    exchange_.keep(memory);
 }
 
 }  // namespace swy::multi

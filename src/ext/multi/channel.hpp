@@ -38,7 +38,8 @@ class Channel {
     }
 
     int begin(HostWork& work) { return order_ ? work.call(order_->private_comm(), &request_) : work.call(exchange_); }
-    bool done(int& code);  // calls MPI_Test; `code` is MPI's
+    bool done(int& code);                            // calls MPI_Test; `code` is MPI's
+    void keep(const std::shared_ptr<void>& memory);  // until MPI no longer uses it
 
   private:
     const std::shared_ptr<comm::LaunchOrder> order_;

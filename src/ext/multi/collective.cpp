@@ -24,7 +24,6 @@
 #include "comm/exchange.hpp"
 #include "comm/state.hpp"
 #include "error/error.hpp"
-#include "ext/multi/arguments.hpp"
 #include "ext/multi/channel.hpp"
 #include "ext/multi/facts.hpp"
 #include "ext/multi/host_work.hpp"
@@ -388,15 +387,12 @@ class Collective final : public coll::Collective {
     void end(progress::Outcome outcome) override {
         if (outcome.mpi_class == MPI_SUCCESS)
             tell();
-        const bool exchanging = channel_ && channel_->exchange().busy();
-        if (host_ != nullptr && (state_ == State::kCalling || exchanging))
-            host_->abandon();
-        if (setup_ && exchanging)
-            setup_->abandon();
         comm_->leave(this);
         claim_.end();
         operation_.reset();
-        host_.reset();
+        using Used = std::pair<std::unique_ptr<HostWork>, std::shared_ptr<void>>;
+        if (channel_)
+            channel_->keep(std::make_shared<Used>(std::move(host_), setup_ ? setup_->memory() : nullptr));
         under_way_.reset();
         finish(std::move(outcome));
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "call/hash.hpp"
 #include "datatype/element.hpp"
 #include "settings/settings.hpp"
 
@@ -42,11 +43,8 @@ coll::Fingerprint fingerprint(const Kept& kept, std::uint64_t number) {
     return print;
 }
 
-std::uint64_t hash_of(const std::vector<int>& counts) {  // FNV-1a
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (const int count : counts)
-        hash = (hash ^ static_cast<std::uint64_t>(count)) * 0x100000001b3u;
-    return hash | 1;
+std::uint64_t hash_of(const std::vector<int>& counts) {
+    return call::fnv1a(counts) | 1;
 }
 
 Decision read(const std::vector<Fact>& facts, const Kept& kept) {

@@ -44,12 +44,6 @@ HostWork::HostWork(const Kept& kept, const SlotCounts& slots, int rank)
 
 HostWork::~HostWork() = default;
 
-void HostWork::abandon() {
-    static_cast<void>(memory_.release());  // NOLINT(bugprone-unused-return-value): MPI still uses it
-    for (Slot& slot : own_)
-        static_cast<void>(slot.staging.release());  // NOLINT(bugprone-unused-return-value)
-}
-
 HostWork::Failure HostWork::failed(CallId call, int mpi_code) {
     char text[MPI_MAX_ERROR_STRING] = {};
     int length = 0;

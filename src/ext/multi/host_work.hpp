@@ -20,7 +20,7 @@ class HostWork {
     using Failure = staging::Failure;
 
     // Everything that may fail on this rank alone comes first, in prepare(). `kept` and `slots` are referred to and
-    // must outlive this object.
+    // must outlive this object, but for its destruction.
     HostWork(const Kept& kept, const SlotCounts& slots, int rank);
     ~HostWork();
     HostWork(const HostWork&) = delete;
@@ -38,8 +38,6 @@ class HostWork {
     Failure query_out(bool& done);
 
     static Failure failed(CallId call, int mpi_code);  // the failure that MPI reports
-
-    void abandon();  // leaks the memory, since MPI still uses it
 
   private:
     struct Slot {

@@ -1,6 +1,6 @@
 # Several buffers of a process: the extension's calls.
 libswy_la_SOURCES += \
-    src/ext/multi/arguments.cpp src/ext/multi/arguments.hpp \
+    src/ext/multi/arguments.cpp \
     src/ext/multi/call.cpp src/ext/multi/call.hpp \
     src/ext/multi/channel.cpp src/ext/multi/channel.hpp \
     src/ext/multi/collective.cpp src/ext/multi/collective.hpp \

@@ -36,8 +36,4 @@ bool Setup::all_ready() const {
     return std::find(told_->all.begin(), told_->all.end(), std::byte{0}) == told_->all.end();
 }
 
-void Setup::abandon() {
-    static_cast<void>(told_.release());  // NOLINT(bugprone-unused-return-value)
-}
-
 }  // namespace swy::multi

@@ -31,8 +31,8 @@ class Setup {
     // Tells the other ranks whether this rank is ready for the call, now that the set-up has succeeded. Returns MPI's
     // code.
     int tell(comm::Exchange& exchange, bool ready);
-    bool all_ready() const;  // valid when the exchange is done
-    void abandon();          // leaks the memory, since MPI still uses it
+    bool all_ready() const;                                 // valid when the exchange is done
+    std::shared_ptr<void> memory() const { return told_; }  // that the exchange uses
 
   private:
     std::vector<nccl::Work> works_;
@@ -41,7 +41,7 @@ class Setup {
         std::byte mine{};
         std::vector<std::byte> all;
     };
-    std::unique_ptr<Told> told_ = std::make_unique<Told>();
+    const std::shared_ptr<Told> told_ = std::make_shared<Told>();
 };
 
 }  // namespace swy::multi

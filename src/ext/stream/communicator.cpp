@@ -13,6 +13,7 @@
 #include "error/error.hpp"
 #include "ext/stream/message.hpp"
 #include "nccl/enqueue.hpp"
+#include "progress/keep_until.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
 #include "report/trace.hpp"
@@ -214,10 +215,10 @@ int Communicator::end() {
         }
         if (!failure.empty()) {
             fail(failure);
-            host_copies.abandon();
+            progress::keep_for_ever(std::move(host_copies));  // their functions may still run
         }
         // The memory would be freed in the order of the stream, which may no longer exist.
-        static_cast<void>(new std::deque<SelfSent>(std::move(self_sent)));
+        progress::keep_for_ever(std::move(self_sent));
         words->finish();
         nccl->end_transfer();
         nccl = nullptr;

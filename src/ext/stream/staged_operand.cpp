@@ -40,10 +40,6 @@ HostCopy* HostCopies::add() {
     return &all_.emplace_back();
 }
 
-void HostCopies::abandon() {
-    static_cast<void>(new std::list<HostCopy>(std::move(all_)));
-}
-
 std::string StagedOperand::stage(Communicator& comm, const What& what) {
     what_ = what;
     layout_ = datatype::layout_of(what.type);

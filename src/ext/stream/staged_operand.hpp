@@ -31,7 +31,6 @@ struct HostCopy {
 class HostCopies {
   public:
     HostCopy* add();  // also frees those that are done
-    void abandon();   // after an error: leaks them, since their functions may still run
 
   private:
     std::list<HostCopy> all_;
@@ -56,7 +55,6 @@ class StagedOperand {
     // Where the bytes are now, and whether they are the program's own.
     std::byte* data() const { return data_; }
     std::size_t bytes() const { return bytes_; }
-    bool as_it_was() const { return how_ == How::kAsIs; }
     bool packed() const { return how_ == How::kKernel || how_ == How::kWaiting; }
 
     std::string in(Communicator& comm);   // queues what precedes NCCL's part
