@@ -100,8 +100,7 @@ std::string ranks_on(const Node& node, int gpu) {
     for (std::size_t rank = 0; rank < node.choices.size(); ++rank)
         if (node.choices[rank].gpu == gpu)
             ranks.add(static_cast<unsigned>(rank));
-    const std::size_t number = ranks.list().size();
-    return number == 0 ? "" : (number == 1 ? "rank " : "ranks ") + ranks.text();
+    return ranks.empty() ? "" : (ranks.count() == 1 ? "rank " : "ranks ") + ranks.text();
 }
 
 }  // namespace swy::cli

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <limits>
 #include <numeric>
 #include <string_view>
+
+#include "settings/parse.hpp"
 
 namespace swy::topology {
 
@@ -36,8 +38,7 @@ std::string read_visible(std::string_view entry, const Machine& machine, std::ve
         return {};
     for (const std::string_view number : split(entry, ',')) {
         int gpu = 0;
-        const auto [stop, problem] = std::from_chars(number.data(), number.data() + number.size(), gpu);
-        if (problem != std::errc() || stop != number.data() + number.size() || gpu < 0)
+        if (!settings::parse_int(number, 0, std::numeric_limits<int>::max(), gpu))
             return fmt::format(
                 "\"{}\" in the list of visible GPUs is neither numbers, as in 0,1, nor all, nor - for none", entry);
         const int gpus = machine.lists_pci || !machine.gpus.empty() ? static_cast<int>(machine.gpus.size()) : kMostGpus;

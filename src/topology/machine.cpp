@@ -26,15 +26,6 @@ struct Destroy {
 };
 using Topology = std::unique_ptr<hwloc_topology, Destroy>;
 
-Cpus cpus_of(hwloc_const_bitmap_t bitmap) {
-    Cpus cpus;
-    // An infinite set means "all that there could be": nothing is known.
-    for (int cpu = bitmap != nullptr && hwloc_bitmap_weight(bitmap) >= 0 ? hwloc_bitmap_first(bitmap) : -1; cpu >= 0;
-         cpu = hwloc_bitmap_next(bitmap, cpu))
-        cpus.add(static_cast<unsigned>(cpu));
-    return cpus;
-}
-
 template <typename Use>
 void each(hwloc_topology_t topology, hwloc_obj_type_t type, Use use) {
     for (hwloc_obj_t object = nullptr; (object = hwloc_get_next_obj_by_type(topology, type, object)) != nullptr;)
@@ -45,7 +36,7 @@ void each(hwloc_topology_t topology, hwloc_obj_type_t type, Use use) {
 Cpus around(hwloc_topology_t topology, hwloc_obj_type_t type, const Cpus& cpus) {
     Cpus all;
     each(topology, type, [&](hwloc_obj_t object) {
-        const Cpus here = cpus_of(object->cpuset);
+        const Cpus here(object->cpuset);
         if (here.overlaps(cpus))
             all.add(here);
     });
@@ -57,7 +48,7 @@ GpuFacts place_of(hwloc_topology_t topology, const Machine& machine, hwloc_obj_t
     const hwloc_obj_t parent = hwloc_get_non_io_ancestor_obj(topology, device);
     if (parent == nullptr)
         return place;
-    place.local = cpus_of(parent->cpuset);
+    place.local = Cpus(parent->cpuset);
     place.cache = around(topology, HWLOC_OBJ_L3CACHE, place.local);
     place.numa = around(topology, HWLOC_OBJ_NUMANODE, place.local);
     place.package = around(topology, HWLOC_OBJ_PACKAGE, place.local);
@@ -147,16 +138,16 @@ void read_devices(hwloc_topology_t topology, Machine& machine) {
 
 void read_parts(hwloc_topology_t topology, Machine& machine) {
     const hwloc_obj_t root = hwloc_get_root_obj(topology);
-    machine.cpus = cpus_of(root->cpuset);
+    machine.cpus = Cpus(root->cpuset);
     const char* host = hwloc_obj_get_info_by_name(root, "HostName");
     machine.name = host != nullptr ? host : "";
     each(topology, HWLOC_OBJ_NUMANODE, [&](hwloc_obj_t object) {
-        if (Cpus cpus = cpus_of(object->cpuset); !cpus.empty())
+        if (Cpus cpus(object->cpuset); !cpus.empty())
             machine.nodes.push_back({object->os_index, std::move(cpus), object->attr->numanode.local_memory});
     });
     each(topology, HWLOC_OBJ_PACKAGE, [&](hwloc_obj_t object) {
         const int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology, object->cpuset, HWLOC_OBJ_CORE);
-        if (Cpus cpus = cpus_of(object->cpuset); !cpus.empty())  // empty: not for this job
+        if (Cpus cpus(object->cpuset); !cpus.empty())  // empty: not for this job
             machine.packages.push_back({object->os_index, std::move(cpus), cores});
     });
 }
