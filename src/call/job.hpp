@@ -1,4 +1,4 @@
-// Facts of the job that all its ranks share since MPI_Init. src/init sets them.
+// Facts of the job that all its ranks share since MPI_Init, which sets them (src/init, src/coll/tuning.cpp).
 #pragma once
 
 #include <cstddef>

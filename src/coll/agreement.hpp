@@ -1,5 +1,5 @@
 // The agreement: the small exchange by which the ranks of one collective decide on its route before any of them moves
-// data (design rule 3).
+// data (docs/decisions/002-both-ends-agree.md).
 #pragma once
 
 #include <array>

@@ -191,7 +191,7 @@ int agreed(const Call& call, Real real, comm::State& comm, coll::Presence presen
 
 // Returns why this rank may decide the route alone, as all others do; kNone: it must not. `comm` becomes the
 // communicator's state.
-Reason reason_to_settle_alone(const Call& call, comm::State*& comm) {
+Reason reason_to_decide_alone(const Call& call, comm::State*& comm) {
     if (!call::job_agrees || call.owner.comm == MPI_COMM_NULL)
         return Reason::kSpansJobs;
     if (!coll::size_is_unknown(call.id) && coll::under_threshold(call))
@@ -205,7 +205,7 @@ int routed(const Call& call, Real real) {
     if (publishes_again(call, comm)) [[likely]]
         return publish_and_call(call, real, *comm, comm->repeat->words());
     const coll::Presence presence = coll::on_device(call);
-    if (const Reason alone = reason_to_settle_alone(call, comm); alone != Reason::kNone)
+    if (const Reason alone = reason_to_decide_alone(call, comm); alone != Reason::kNone)
         return local(call, real, presence, alone);
     if (presence == coll::Presence::kNothing && coll::has_page(*comm) && coll::has_plain_data(call))
         return publish_and_call(call, real, *comm);
@@ -230,7 +230,7 @@ int made_persistent(const Call& call, Real real, comm::State& comm, coll::Presen
 int begun_routed(const Call& call, Real real) {
     const coll::Presence presence = coll::on_device(call);
     comm::State* comm = nullptr;
-    Reason alone = reason_to_settle_alone(call, comm);
+    Reason alone = reason_to_decide_alone(call, comm);
     if (alone == Reason::kNone && datatype::operator_of(call.op) == datatype::Operator::kUser)
         alone = Reason::kOperator;
     const bool may_have_order =

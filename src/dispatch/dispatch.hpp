@@ -1,4 +1,4 @@
-// Which carrier takes a call. Wrappers call dispatch(); nothing else does.
+// Which transport a call takes. Wrappers call dispatch(), and so do calls on several buffers that are made of messages.
 #pragma once
 
 #include "call/call.hpp"

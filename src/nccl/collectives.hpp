@@ -1,5 +1,5 @@
-// Blocking collectives on device memory over NCCL: prepare() makes every local test and comes before the agreement,
-// run() comes after it. src/coll calls; nothing here chooses a route or agrees.
+// Collectives on device memory over NCCL: prepare() makes every local test and comes before the agreement,
+// run() comes after it, and nccl::Operation does the same without blocking. Nothing here chooses a route or agrees.
 #pragma once
 
 #include <cstddef>

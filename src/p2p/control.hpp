@@ -22,9 +22,9 @@ enum class MessageType : std::uint8_t {
     kPairComm,  // about a pair communicator: `flag` is a PairCommMessage (pair_comm.hpp), `pair_comm` its id
     kWhich,  // receiver to sender: a message of an envelope's length, with `key`, came for `slot` and was overwritten:
              // which one was it?
-    kThis,   // sender to receiver, in answer to kWhich: `unique` is the envelope when `flag` is set; else the message
+    kThis,   // sender to receiver, in answer to kWhich: `content` is the envelope when `flag` is set; else the message
              // was no envelope
-    kPayload,  // sender to receiver: `unique` is the payload of the synchronous message whose envelope has this `id`
+    kPayload,  // sender to receiver: `content` is the payload of the synchronous message whose envelope has this `id`
     kAsk,      // sender to receiver: MPI has matched the envelope of the synchronous message `id`; was it matched by a
                // receive or by a probe?
 };
@@ -51,10 +51,10 @@ struct Control {
     std::uint64_t slot = 0;   // the receiver's transfer; it also gives the tag of the chunks
     std::uint64_t bytes = 0;  // how many bytes the receiver takes
     std::uint64_t pair_comm = 0;
-    std::uint64_t offered = 0;  // id of a pair communicator that this clear to send offers; 0: none
-    std::uint64_t parts = 1;    // of kClear: the number of runs of the receiver's data,
-    std::uint64_t part = 0;     // and the bytes of each run
-    std::array<std::byte, 128> unique{};
+    std::uint64_t offered = 0;             // id of a pair communicator that this clear to send offers; 0: none
+    std::uint64_t parts = 1;               // of kClear: the number of runs of the receiver's data,
+    std::uint64_t part = 0;                // and the bytes of each run
+    std::array<std::byte, 128> content{};  // of kThis, kPayload, kFailed (text) and kPairComm (a unique id, or devices)
 };
 
 // Starts to send the message, and keeps its bytes until MPI is done with them. `rank` is in MPI_COMM_WORLD.

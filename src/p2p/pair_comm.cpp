@@ -37,7 +37,7 @@ std::vector<device::Context> contexts_of(std::span<const device::Location> devic
 void tell(int rank, PairCommMessage word, std::uint64_t pair_comm, const nccl::UniqueId* unique) {
     Control control{.type = MessageType::kPairComm, .flag = static_cast<std::uint8_t>(word), .pair_comm = pair_comm};
     if (unique != nullptr)
-        control.unique = *unique;
+        control.content = *unique;
     send_control(rank, control);
 }
 

@@ -26,9 +26,9 @@ namespace swy::p2p::pair_comms {
 
 // What a control message of MessageType::kPairComm says, in Control::flag.
 enum class PairCommMessage : std::uint8_t {
-    kAccepted,     // sender: it has room for the pair communicator that was offered; its devices are in `unique`
+    kAccepted,     // sender: it has room for the pair communicator that was offered; its devices are in `content`
     kDeclined,     // sender: it has no room
-    kBegin,        // receiver: NCCL's unique id is in `unique`
+    kBegin,        // receiver: NCCL's unique id is in `content`
     kLaunched,     // either: it has launched the next operation on the pair communicator, or the parent, of that id
     kClosing,      // receiver: it ends the pair communicator; no transfer will follow
     kPleaseClose,  // sender: it needs the room

@@ -237,13 +237,13 @@ void hear_of_pair_comm(int rank, const Control& control) {
         return;
     switch (word) {
         case PairCommMessage::kAccepted:
-            accepted(*pair_comm, control.unique);
+            accepted(*pair_comm, control.content);
             break;
         case PairCommMessage::kDeclined:
             declined(*pair_comm);
             break;
         case PairCommMessage::kBegin:
-            pair_comm->begin(control.unique);
+            pair_comm->begin(control.content);
             break;
         case PairCommMessage::kLaunched:
             pair_comm->peer_launched();

@@ -195,7 +195,7 @@ bool Receive::step() {
     }
     if (copying_)
         if (Receive* other = sharing_.who_reads())
-            other->ask();
+            other->poll();
     const bool moved = !transfer_->done() && transfer_->step();
     if (transfer_->done())
         transferred();
@@ -209,7 +209,7 @@ void Receive::cancel() {
 }
 
 bool Receive::look() {
-    return progress::may_poll() && ask();
+    return progress::may_poll() && poll();
 }
 
 // Tells whether MPI has received. The only error that matters is that of a message which is too long. The length says
@@ -227,7 +227,7 @@ bool Receive::ended(MPI_Status& status, int& code) {
 }
 
 // Goes on when MPI has received. An error is found here and raised where the program completes its request.
-bool Receive::ask() {
+bool Receive::poll() {
     MPI_Status status;
     int code = MPI_SUCCESS;
     if (!ended(status, code))

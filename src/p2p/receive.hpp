@@ -65,7 +65,7 @@ class Receive final : public progress::Operation {
 
   private:
     bool look();
-    bool ask();
+    bool poll();
     bool ended(MPI_Status& status, int& code);
     bool overdue();
     void arrived(const MPI_Status& status, int code);

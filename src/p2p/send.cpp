@@ -67,7 +67,7 @@ int Send::post_with(const call::EnvelopeBytes& data, const comm::State& state, i
     call::Envelope envelope = enter_for(state, to);
     envelope.synchronous = synchronous_ = true;
     Control payload{.type = MessageType::kPayload, .id = id_, .bytes = data.size()};
-    std::copy(data.begin(), data.end(), payload.unique.begin());
+    std::copy(data.begin(), data.end(), payload.content.begin());
     send_control(to, payload);
     return post(Mode::kSynchronous, envelope);
 }

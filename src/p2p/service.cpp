@@ -75,7 +75,7 @@ void tell_which(int from, const Control& control) {
     Control answer{.type = MessageType::kThis, .slot = control.slot};
     if (const Oldest oldest = oldest_unknown(from, control.key); oldest.send != nullptr) {
         const call::EnvelopeBytes envelope = oldest.send->give_to(control.slot);
-        std::copy(envelope.begin(), envelope.end(), answer.unique.begin());
+        std::copy(envelope.begin(), envelope.end(), answer.content.begin());
         answer.flag = 1;
     }
     send_control(from, answer);
@@ -104,8 +104,8 @@ void handle_control(int from, const Control& control) {
                 receive->answer(control.flag != 0);
             break;
         case MessageType::kFailed: {
-            const auto* text = reinterpret_cast<const char*>(control.unique.data());
-            const std::string why(text, strnlen(text, control.unique.size()));
+            const auto* text = reinterpret_cast<const char*>(control.content.data());
+            const std::string why(text, strnlen(text, control.content.size()));
             if (Send* send = find_send(control.id))
                 send->failed(why);
             if (Receive* receive = find_receive(control.slot))
@@ -121,7 +121,7 @@ void handle_control(int from, const Control& control) {
         case MessageType::kThis:
             if (Receive* receive = find_receive(control.slot))
                 receive->was(control.flag != 0
-                                 ? call::read(std::span(control.unique).first(call::kEnvelopeBytes), secret())
+                                 ? call::read(std::span(control.content).first(call::kEnvelopeBytes), secret())
                                  : std::nullopt);
             break;
         case MessageType::kAsk:  // a receive that claims it from the probed messages answers later
@@ -129,7 +129,7 @@ void handle_control(int from, const Control& control) {
                 send_control(from, {.type = MessageType::kClear, .how = How::kNothing, .id = control.id});
             break;
         case MessageType::kPayload:
-            std::copy_n(control.unique.begin(), call::kEnvelopeBytes,
+            std::copy_n(control.content.begin(), call::kEnvelopeBytes,
                         exchange().payloads[{static_cast<std::uint32_t>(from), control.id}].begin());
             break;
     }
@@ -211,7 +211,7 @@ int chunk_tag(std::uint64_t slot) {
 
 void tell_failed(int rank, std::uint64_t id, std::uint64_t slot, const std::string& why) {
     Control control{.type = MessageType::kFailed, .id = id, .slot = slot};
-    std::memcpy(control.unique.data(), why.data(), std::min(why.size(), control.unique.size() - 1));
+    std::memcpy(control.content.data(), why.data(), std::min(why.size(), control.content.size() - 1));
     send_control(rank, control);
 }
 
