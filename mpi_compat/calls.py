@@ -94,6 +94,24 @@ class Row:
         return self.has("derives") or self.has("forms")
 
     @property
+    def receives(self):
+        return self.treatment == "matched" and any(b.access != "in" for b in self.buffers)
+
+    @property
+    def probes(self):
+        return self.treatment == "matched" and not self.buffers
+
+    @property
+    def looks_for_envelopes(self):
+        """Tells whether an envelope may come of the call, in place of a message."""
+        return self.receives or self.probes
+
+    @property
+    def has_status(self):
+        """Tells whether the call has a status that is tested for an envelope."""
+        return self.treatment == "matched" and bool(self.named("status"))
+
+    @property
     def has_id(self):
         return not self.has("none") or self.has("by-hand") or self.treatment == "matched"
 
@@ -109,6 +127,11 @@ class Row:
 
     def first(self, test):
         return next((a for a in self.arguments if test(a)), None)
+
+    def named(self, *names):
+        """The name among these that an argument has, or an empty string."""
+        found = self.first(lambda a: a.name in names)
+        return found.name if found else ""
 
     def owner(self):
         """The argument whose error handler is called."""

@@ -8,7 +8,8 @@ CALL_TABLE = $(top_srcdir)/mpi_compat/calls/collective.txt $(top_srcdir)/mpi_com
     $(top_srcdir)/mpi_compat/calls/several_buffers.txt $(top_srcdir)/mpi_compat/calls/streams.txt
 GENERATOR = $(top_srcdir)/mpi_compat/generate.py $(top_srcdir)/mpi_compat/calls.py \
     $(top_srcdir)/mpi_compat/write_headers.py $(top_srcdir)/mpi_compat/write_wrappers.py \
-    $(top_srcdir)/mpi_compat/write_matching.py $(top_srcdir)/mpi_compat/write_coverage.py \
+    $(top_srcdir)/mpi_compat/wrapper_call.py $(top_srcdir)/mpi_compat/wrapper_tests.py \
+    $(top_srcdir)/mpi_compat/template.py $(top_srcdir)/mpi_compat/write_coverage.py \
     $(top_srcdir)/mpi_compat/write_manual.py
 EXTRA_DIST += $(CALL_TABLE) $(GENERATOR) mpi_compat/calls/README.md
 

@@ -34,26 +34,6 @@ def treatment_id(row):
     return "k" + (row.treatment or "none").capitalize()
 
 
-def fill(start, items, end, indent):
-    """Returns `start`, the items separated by commas, and `end`, in lines of 120 columns, broken between items."""
-    lines = [start]
-    for i, item in enumerate(items):
-        last = i == len(items) - 1
-        text = item + (end if last else ",")
-        space = " " if i and not lines[-1].isspace() else ""
-        if len(lines[-1]) + len(space) + len(text) > 120:
-            lines.append(" " * indent + text)
-        else:
-            lines[-1] += space + text
-    return "\n".join(lines)
-
-
-def condition(tests):
-    """The head of an `if` with several tests."""
-    text = fill("    if (", [t + (" &&" if t is not tests[-1] else "") for t in tests], ") [[likely]] {", 8)
-    return text.replace("&&,", "&&")
-
-
 def call_ids(rows, families):
     rows = [r for r in rows if r.has_id]
     used = [f for f in families if any(r.family == f for r in rows)]
