@@ -1,5 +1,5 @@
-// Point-to-point, for calls that mpi_compat's table marks as matched: src/dispatch calls dispatch(), wrappers of receives
-// call received_on_host().
+// Point-to-point, for calls that mpi_compat's table marks as matched: src/dispatch calls dispatch(), wrappers of
+// receives call received_on_host().
 #pragma once
 
 #include "call/call.hpp"
