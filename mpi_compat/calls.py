@@ -6,7 +6,7 @@ import re
 
 KINDS = ("buffers", "requests", "communicators", "none")
 TREATMENTS = ("routed", "matched", "enqueued", "staged", "refused", "unread")
-MARKS = ("blocking", "large", "wrapper", "by-hand", "derives", "forms", "duplicates", "removed", "macro", "variadic",
+MARKS = ("blocking", "large", "wrapper", "by-hand", "forms", "duplicates", "removed", "macro", "variadic",
          "lists")
 
 # Open MPI 4.1 and 5.0 have all of MPI 3.1; any other function gets a wrapper only where the MPI in use has it.
@@ -91,7 +91,7 @@ class Row:
     @property
     def makes_group(self):
         """Tells whether the call makes an intracommunicator, for which its wrapper may have work to do."""
-        return self.has("derives") or self.has("forms")
+        return self.has("forms")
 
     @property
     def receives(self):

@@ -137,5 +137,5 @@ extern "C" SWY_EXPORT int MPIX_Comm_from_name(const char* name, MPI_Comm* comm) 
         if (!problem.empty())
             return error::raise(Owner(), MPI_ERR_ARG, "MPIX_Comm_from_name: " + problem);
     }
-    return driver_watch::closed() ? MPI_SUCCESS : coll::on_comm_created(MPI_COMM_NULL, *comm);
+    return driver_watch::closed() ? MPI_SUCCESS : coll::on_comm_created(*comm);
 }

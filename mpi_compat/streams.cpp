@@ -99,7 +99,7 @@ extern "C" SWY_EXPORT int MPIX_Stream_comm_create(MPI_Comm comm, MPIX_Stream str
         if (const int code = stream::Communicator::create(comm, stream, newcomm); code != MPI_SUCCESS)
             return code;
     }
-    return driver_watch::closed() ? MPI_SUCCESS : coll::on_comm_created(MPI_COMM_NULL, *newcomm);
+    return driver_watch::closed() ? MPI_SUCCESS : coll::on_comm_created(*newcomm);
 }
 SWY_PAIR(MPIX_Stream_comm_create)
 

@@ -230,7 +230,7 @@ COMM_CREATED_WRAPPER = """
 // Makes the real call, and tells src/coll of the communicator that it has made.
 extern "C" SWY_EXPORT $result $name($declared) {
     const int code = real::$real($passed);
-    return driver_watch::closed() || code != MPI_SUCCESS ? code : coll::on_comm_created($parent, *$made);
+    return driver_watch::closed() || code != MPI_SUCCESS ? code : coll::on_comm_created(*$made);
 }
 SWY_PAIR($name)
 """
@@ -289,8 +289,7 @@ def all_of(tests):
 
 def wrapper(row):
     if row.makes_group:
-        parent = row.owner().name if row.has("derives") else "MPI_COMM_NULL"
-        return fill(COMM_CREATED_WRAPPER, row, parent=parent, made=row.made().name)
+        return fill(COMM_CREATED_WRAPPER, row, made=row.made().name)
     if row.has("duplicates"):
         return fill(DUPLICATING_WRAPPER, row, parent=row.owner().name)
     if not wrapper_tests.all_tests(row) and not findings(row):

@@ -16,17 +16,10 @@ int make_order(comm::State& comm) {
 }
 
 int set_up(const Call& call, const Decision& decision, comm::State& comm, const std::optional<nccl::Work>& work) {
-    // All ranks do this, whatever becomes of this call; but those with host memory need not know what the others have
-    // found.
-    if (decision.setup == comm::Setup::kMake && !decision.any_host)
-        comm::discard_pending(comm);
-    if (!all_can(call, decision) || decision.setup == comm::Setup::kNone)
+    if (!all_can(call, decision) || !decision.needs_setup)
         return MPI_SUCCESS;
     const report::trace::Part part("NCCL communicator");
-    if (decision.setup == comm::Setup::kMake)
-        return comm::set_up(comm, work->location);
-    comm::adopt_pending(comm);
-    return MPI_SUCCESS;
+    return comm::set_up(comm, work->location);
 }
 
 // Asks the ranks for their calls where the agreement has not told them.

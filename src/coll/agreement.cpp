@@ -63,7 +63,7 @@ void fill(VoteRecord& record, const Vote& vote, bool nonblocking) {
     record[kDevice] = vote.device;
     record[kHost] = vote.host;
     record[kObstacle] = static_cast<std::int64_t>(vote.obstacle);
-    record[kSetup] = static_cast<std::int64_t>(vote.setup);
+    record[kSetup] = vote.needs_setup ? 1 : 0;
     record[kLarge] = vote.large;
     record[kInFlight] = vote.in_flight;
     record[kNonblocking] = nonblocking;
@@ -240,7 +240,7 @@ Decision read(const VoteRecord& all) {
     decision.any_device = all[kDevice] != 0;
     decision.any_host = all[kHost] != 0;
     decision.obstacle = static_cast<Reason>(all[kObstacle]);
-    decision.setup = static_cast<comm::Setup>(all[kSetup]);
+    decision.needs_setup = all[kSetup] != 0;
     decision.large = all[kLarge] != 0;
     decision.in_flight = all[kInFlight] != 0;
     decision.nonblocking = all[kNonblocking] != 0;

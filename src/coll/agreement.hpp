@@ -19,7 +19,7 @@ struct Vote {
     bool device = false;              // has device memory in the call
     bool host = false;                // has host memory in the call
     Reason obstacle = Reason::kNone;  // why this rank could not do it on NCCL
-    comm::Setup setup = comm::Setup::kNone;
+    bool needs_setup = false;
     bool large = false;        // it passes at least the threshold, in a call whose size others do not know
     bool in_flight = false;    // this process has non-blocking collectives under way
     std::uint64_t bytes = 0;   // size of the type signature that MPI wants equal on all ranks
@@ -35,7 +35,7 @@ struct Decision {
     enum class State : std::uint8_t { kAgreed, kMismatch, kTimeout, kMpiError } state = State::kAgreed;
     int mpi_code = MPI_SUCCESS;  // with kMpiError
     bool any_device = false, any_host = false, large = false, in_flight = false;
-    comm::Setup setup = comm::Setup::kNone;
+    bool needs_setup = false;
     bool nonblocking = false;  // a rank has made a non-blocking call
     Reason obstacle = Reason::kNone;
     std::string problem;  // error text: with kTimeout, and with kMismatch unless the ranks have to be asked for it

@@ -33,10 +33,11 @@ Vote CollectiveOperation::prepare(comm::State& comm, Presence presence) {
     }
     std::optional<nccl::Work> work;
     Vote vote = vote_of(kept(), comm, presence, *under_way_, work);
-    if (vote.obstacle == Reason::kNone && (vote.setup != comm::Setup::kNone || comm.nccl == nullptr))
+    if (vote.obstacle == Reason::kNone && (vote.needs_setup || comm.nccl == nullptr))
         vote.obstacle = comm.obstacle != Reason::kNone ? comm.obstacle : Reason::kNotReady;
     if (!vote.host && vote.obstacle == Reason::kNone) {
-        operation_ = std::make_unique<nccl::Operation>(std::move(*work), comm.nccl);
+        operation_ = std::make_unique<nccl::Operation>(nccl::collective(std::move(*work)), comm.nccl,
+                                                       nccl::Operation::On::kOwnStreams);
         if (!operation_->ready())
             vote.obstacle = Reason::kNoMemory;
     }

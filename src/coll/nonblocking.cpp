@@ -112,7 +112,8 @@ int start_agreed(const Call& call, comm::State& comm, Presence presence) {
 }
 
 std::string run_ordered(const Call& call, comm::State& comm, const Fingerprint& print, nccl::Work work) {
-    auto on_nccl = std::make_unique<nccl::Operation>(std::move(work), comm.nccl);
+    auto on_nccl = std::make_unique<nccl::Operation>(nccl::collective(std::move(work)), comm.nccl,
+                                                     nccl::Operation::On::kOwnStreams);
     on_nccl->ready();  // if not, the operation fails at its launch, for which the other ranks wait
     auto operation = std::make_shared<Nonblocking>(call, comm, nullptr, 0);
     {

@@ -139,12 +139,8 @@ std::shared_ptr<progress::Operation> start(const std::shared_ptr<Kept>& kept, in
 
 }  // namespace
 
-// MPI lets the creation wait for all ranks. So it waits for a set-up that NCCL has not finished: no start would adopt
-// that later.
+// MPI lets the creation wait for all ranks, so it may set up an NCCL communicator.
 int agree_on_persistent(const Call& call, comm::State& comm, Presence presence, Agreement& into) {
-    const progress::Deadline deadline(settings::values().timeout);
-    while (comm.under_way() && !deadline.passed())
-        progress::progress();
     const p2p::pair_comms::Collective collective(comm);
     const ConcurrentCollectives under_way(ConcurrentCollectives::Kind::kNonblocking);
     return agree_and_setup(call, comm, presence, under_way, into);

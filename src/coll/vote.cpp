@@ -10,7 +10,7 @@ namespace {
 // Returns the device with which a rank that passes nothing joins: the one that the communicator has for it, or the
 // program's current one.
 device::Location without_data(const comm::State& comm) {
-    const auto& nccl = comm.pending != nullptr ? comm.pending : comm.nccl;
+    const auto& nccl = comm.nccl;
     if (nccl == nullptr || !nccl->usable() || !nccl->device_stream().alive())
         return device::current_device();
     device::Location location;
@@ -51,10 +51,7 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const
             vote.obstacle = Reason::kMixed;
         if (vote.obstacle == Reason::kNone && under_way.must_be_staged())
             vote.obstacle = Reason::kThreads;
-        if (vote.obstacle == Reason::kNone && comm.under_way())
-            vote.obstacle = Reason::kNotReady;
-        if (vote.obstacle == Reason::kNone)
-            vote.setup = comm.setup_for(work.location.ordinal);
+        vote.needs_setup = vote.obstacle == Reason::kNone && comm.needs_setup(work.location.ordinal);
     }
     return vote;
 }

@@ -21,7 +21,7 @@ BufferSlots::~BufferSlots() {
 }
 
 void BufferSlots::retire() {
-    nccl::LocalMembers::retire(std::move(nccl));
+    nccl::Communicator::retire(std::move(nccl));
     nccl = nullptr;
 }
 
@@ -51,7 +51,7 @@ bool BufferSlots::needs_setup(const std::vector<int>& devices) const {
 }
 
 void BufferSlots::begin_anew(std::vector<int> devices, Reason why) {
-    nccl::LocalMembers::retire(std::move(nccl));
+    nccl::Communicator::retire(std::move(nccl));
     nccl = nullptr;
     tried_ = true;
     devices_ = std::move(devices);

@@ -14,7 +14,7 @@
 #include "call/reason.hpp"
 #include "comm/launch_order.hpp"
 #include "comm/state.hpp"
-#include "nccl/local_members.hpp"
+#include "nccl/communicator.hpp"
 
 namespace swy::comm {
 
@@ -52,7 +52,7 @@ class BufferSlots {
     // Must `devices`, this process's in order, get an NCCL communicator first? `obstacle` is what keeps them from one.
     bool needs_setup(const std::vector<int>& devices) const;
     Reason obstacle = Reason::kNone;
-    std::shared_ptr<nccl::LocalMembers> nccl;
+    std::shared_ptr<nccl::Communicator> nccl;
 
     // This process's set-ups of an NCCL communicator (slots_setup.hpp), started and ended: all ranks start the same
     // ones, each when it has ended the one before. They set the fields above, alike on all ranks but not at the same

@@ -133,8 +133,6 @@ int propose(const State& state, Proposal& proposal, bool may_reuse, const nccl::
 // Takes the proposed idle communicator where every rank has it; leaves state.nccl null otherwise.
 int reuse(State& state, const Proposal& proposal, const nccl::Group& group) {
     auto found = nccl::Communicator::take_idle(group, proposal.reuse);
-    if (found != nullptr && !is_made(*found))  // it was freed before NCCL had made it
-        found = nullptr;
     bool all = false;
     const int rc = all_succeeded(state, found != nullptr, all);
     if (rc == MPI_SUCCESS && all)
@@ -198,7 +196,9 @@ Part make_part(const State& state, const Proposal& proposal, std::span<const ncc
         receive_failures();
         return failure_known(proposal.operation_id);
     };
-    part.made = nccl::Communicator::make(group, state.rank, ids, location.context, failed_elsewhere, problem);
+    part.made = nccl::Communicator::make(
+        {.group = group, .first = state.rank, .contexts = std::span(&location.context, 1), .ids = ids},
+        failed_elsewhere, problem);
     if (!problem.empty()) {
         complain(state, problem);
         part.told = tell_failure(ranks_in_world(state), state.rank, proposal.operation_id, problem) == MPI_SUCCESS;
@@ -255,42 +255,6 @@ int device_in_use() {
 
 void note_device(int ordinal) {
     last_device.store(ordinal, std::memory_order_relaxed);
-}
-
-void begin_pending(State& state, std::shared_ptr<nccl::Communicator> pending, const State& parent) {
-    state.pending = std::move(pending);
-    state.pending->set_failures(std::make_unique<LaunchFailures>(state, state.pending->id()));
-    state.ordinal = parent.ordinal;
-    state.machine = parent.machine;  // these ranks are some of the parent's, so they share what all of those share
-    std::set<std::uint64_t> hosts;
-    for (const nccl::Member& member : state.pending->group())
-        hosts.insert(member.host);
-    state.machine.nodes = static_cast<int>(hosts.size());
-    compare_with_tuning(state);
-}
-
-bool is_made(nccl::Communicator& communicator) {
-    using Making = nccl::Communicator::Making;
-    std::string ignored;  // on a failure a new one is made, which tells why it fails, too
-    for (;;) {
-        const Making making = communicator.step_make(ignored);
-        if (making != Making::kUnderWay)
-            return making == Making::kMade;
-        progress::progress();
-    }
-}
-
-void adopt_pending(State& state) {
-    state.nccl = std::move(state.pending);
-    state.pending = nullptr;
-}
-
-void discard_pending(State& state) {
-    if (state.pending == nullptr)
-        return;
-    state.pending->abort();
-    state.pending = nullptr;
-    state.ordinal = -1;
 }
 
 int set_up(State& state, const device::Location& location) {

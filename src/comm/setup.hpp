@@ -13,18 +13,6 @@ namespace swy::comm {
 // ranks have device memory and some need a set-up. Returns the code of an error of MPI's own.
 int set_up(State& state, const device::Location& location);
 
-// Sets state.pending. All ranks of the communicator have started `pending`, split off its parent's and on the same
-// devices. Local.
-void begin_pending(State& state, std::shared_ptr<nccl::Communicator> pending, const State& parent);
-
-// Waits, with MPI's progress, until NCCL has made a communicator that was started. Returns whether it succeeded.
-bool is_made(nccl::Communicator& communicator);
-
-// Called after an agreement: all ranks have state.pending ready, and adopt it; or some rank has not, and all discard
-// it. Local.
-void adopt_pending(State& state);
-void discard_pending(State& state);
-
 // The device that this process last brought to an NCCL communicator; -1 when there was none. For the report.
 int device_in_use();
 void note_device(int ordinal);  // a pair communicator of point-to-point uses it

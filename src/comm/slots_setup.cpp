@@ -169,7 +169,7 @@ int SlotsSetup::propose(bool may_reuse) {
     Exchange::Blocks received = sent;
     memory_->proposal = {};
     if (rank() == proposer_) {
-        memory_->proposal.reuse = may_reuse ? nccl::LocalMembers::idle_id(group_) : 0;
+        memory_->proposal.reuse = may_reuse ? nccl::Communicator::idle_id(group_) : 0;
         if (memory_->proposal.reuse == 0) {
             const std::string problem = nccl::Communicator::draw(memory_->proposal.unique);
             memory_->proposal.drawn = problem.empty() ? 1 : 0;
@@ -190,7 +190,7 @@ int SlotsSetup::propose(bool may_reuse) {
 int SlotsSetup::take_proposal() {
     if (memory_->proposal.reuse == 0)
         return make();
-    found_ = nccl::LocalMembers::take_idle(group_, memory_->proposal.reuse);
+    found_ = nccl::Communicator::take_idle(group_, memory_->proposal.reuse);
     const std::vector<std::size_t> bytes(static_cast<std::size_t>(exchange_.size()), 1);
     memory_->mine.assign(1, std::byte{found_ != nullptr});
     memory_->all.resize(bytes.size());
@@ -203,7 +203,7 @@ int SlotsSetup::settle_taking() {
         slots_->nccl = std::move(found_);
         return end(Reason::kNone);
     }
-    nccl::LocalMembers::discard(std::exchange(found_, nullptr));
+    nccl::Communicator::discard(std::exchange(found_, nullptr));
     return propose(false);
 }
 
@@ -219,7 +219,9 @@ int SlotsSetup::make() {
     const auto& numbers = asked_.numbers;
     const int first = std::accumulate(numbers.begin(), numbers.begin() + rank(), 0);
     if (memory_->proposal.drawn != 0)
-        found_ = nccl::LocalMembers::begin(group_, first, contexts, memory_->proposal.unique, 0, problem);
+        found_ = nccl::Communicator::begin(
+            {.group = group_, .first = first, .contexts = contexts, .ids = std::span(&memory_->proposal.unique, 1)},
+            problem);
     if (found_ != nullptr)
         return MPI_SUCCESS;
     if (!problem.empty())

@@ -15,7 +15,7 @@
 #include "comm/exchange.hpp"
 #include "comm/setup_facts.hpp"
 #include "device/device.hpp"
-#include "nccl/local_members.hpp"
+#include "nccl/communicator.hpp"
 #include "progress/operation.hpp"
 #include "progress/wait.hpp"
 
@@ -81,7 +81,7 @@ class SlotsSetup final : public progress::Operation {
     std::vector<Fact> facts_;
     nccl::Group group_;
     int proposer_ = 0;
-    std::shared_ptr<nccl::LocalMembers> found_;
+    std::shared_ptr<nccl::Communicator> found_;
 };
 
 }  // namespace swy::comm

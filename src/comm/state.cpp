@@ -55,7 +55,6 @@ void forget(State* state) {
     if (on_free != nullptr)
         on_free(state->handle);
     nccl::Communicator::retire(std::move(state->nccl));
-    nccl::Communicator::retire(std::move(state->pending));
     if (!state->given_up)
         delete state;
 }
@@ -126,17 +125,8 @@ State* make(MPI_Comm comm) {
 
 constinit Farewell on_free = nullptr;
 
-bool State::under_way() const {
-    std::string ignored;  // a later set-up tells why, if it fails too
-    using Making = nccl::Communicator::Making;
-    return (pending != nullptr && pending->step_make(ignored) == Making::kUnderWay) ||
-           (nccl != nullptr && nccl->splitting());
-}
-
-Setup State::setup_for(int device) const {
-    if (pending != nullptr)
-        return device == ordinal && pending->usable() ? Setup::kTakeUp : Setup::kMake;
-    return device != ordinal || (nccl != nullptr && !nccl->usable()) ? Setup::kMake : Setup::kNone;
+bool State::needs_setup(int device) const {
+    return device != ordinal || (nccl != nullptr && !nccl->usable());
 }
 
 State* of(MPI_Comm comm) {

@@ -27,14 +27,6 @@ namespace swy::comm {
 class LaunchOrder;
 class BufferSlots;
 
-// What a communicator needs before NCCL can serve it, as one rank sees it; the agreement takes the largest of all
-// ranks.
-enum class Setup : std::uint8_t {
-    kNone,
-    kTakeUp,  // the NCCL communicator that was started when MPI made this one is ready
-    kMake,    // a device has changed, or the NCCL communicator has failed
-};
-
 struct Processes;  // of one or more communicators (comm/contribution.cpp)
 
 struct State {
@@ -62,7 +54,7 @@ struct State {
     std::vector<int> world;
 
     // The NCCL communicator that serves device buffers of this communicator; `ordinal` is its device in this process.
-    // Set by set_up() or adopt_pending() (comm/setup.hpp).
+    // Set by set_up() (comm/setup.hpp).
     std::shared_ptr<nccl::Communicator> nccl;
     // The launch order of the non-blocking calls; made by all ranks together when there is a first NCCL communicator,
     // and kept.
@@ -71,10 +63,6 @@ struct State {
     // For the extension's calls on several buffers of a process; null before the first.
     std::shared_ptr<BufferSlots> slots;
     int ordinal = -1;
-    // The NCCL communicator that was started when MPI made this communicator of another's members: on all ranks or on
-    // none. The first agreement in which it is ready on all ranks adopts it, one in which it has failed on any discards
-    // it.
-    std::shared_ptr<nccl::Communicator> pending;
     // Why there is no NCCL communicator, where a set-up was tried and all ranks found that there can be none with the
     // devices that they then used.
     Reason obstacle = Reason::kNone;
@@ -82,10 +70,9 @@ struct State {
     Fit tuning = Fit::kNotAsked;
     Machine machine;
 
-    // Is NCCL at work on a communicator that calls would use, and for which they do not wait? Asks NCCL.
-    bool under_way() const;
-    // Returns what a call on `device` needs first.
-    Setup setup_for(int device) const;
+    // Does a call on `device` need a set-up first? It does where this rank's device has changed, or the NCCL
+    // communicator has failed.
+    bool needs_setup(int device) const;
 };
 
 // Returns the state of a valid communicator, or nullptr when it cannot be had (out of memory, MPI not up).

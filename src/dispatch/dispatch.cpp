@@ -28,6 +28,7 @@
 #include "error/error.hpp"
 #include "fastpath/driver_watch.hpp"
 #include "nccl/collectives.hpp"
+#include "nccl/operation.hpp"
 #include "p2p/pair_comms.hpp"
 #include "p2p/point_to_point.hpp"
 #include "pack/reduce.hpp"
@@ -183,7 +184,7 @@ int agreed(const Call& call, Real real, comm::State& comm, coll::Presence presen
     const auto run = [&] {
         const std::string failure = agreement.in_flight
                                         ? coll::run_ordered(call, comm, agreement.print, std::move(*agreement.work))
-                                        : nccl::run(*agreement.work, *comm.nccl);
+                                        : nccl::run(nccl::collective(std::move(*agreement.work)), comm.nccl);
         return failure.empty() ? MPI_SUCCESS : coll::failed(call, comm, failure);
     };
     return reported(call, route, run, &since);

@@ -29,7 +29,6 @@
 #include "init/profilers.hpp"
 #include "nccl/communicator.hpp"
 #include "nccl/library.hpp"
-#include "nccl/local_members.hpp"
 #include "p2p/bounce_buffer.hpp"
 #include "p2p/service.hpp"
 #include "progress/engine.hpp"
@@ -116,7 +115,7 @@ report::Facts facts() {
     const real::Profilers tools = real::profilers();
     facts.tools_above = tools.above;
     facts.tools_below = tools.below;
-    facts.communicators = {counters.made, counters.split, counters.reused, counters.evicted, counters.live_max};
+    facts.communicators = {counters.made, counters.reused, counters.evicted, counters.live_max};
     return facts;
 }
 
@@ -260,7 +259,6 @@ void before_finalize() {
         p2p::finish();
         call::job_agrees = false;
         comm::stop();
-        nccl::LocalMembers::discard_all();
         nccl::Communicator::end_all();
         comm::stop_control();
         if (reports)

@@ -3,57 +3,54 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
+#include <iterator>
+#include <numeric>
 #include <span>
+#include <utility>
 
 #include "datatype/element.hpp"
 #include "datatype/layout.hpp"
+#include "nccl/communicator.hpp"
 #include "nccl/exchange.hpp"
+#include "nccl/group_call.hpp"
 #include "nccl/kernel_reduction.hpp"
 #include "nccl/launch.hpp"
 #include "nccl/library.hpp"
 #include "nccl/mapping.hpp"
 #include "nccl/packing.hpp"
-#include "progress/wait.hpp"
-#include "report/trace.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::nccl {
 namespace {
 
 ncclResult_t allreduce(const Launch& l) {
-    return l.nccl.AllReduce(l.work.send, l.work.recv, l.work.count, l.type(), l.op(), l.communicator.handle(),
-                            l.stream());
+    return l.nccl.AllReduce(l.work.send, l.work.recv, l.work.count, l.type(), l.op(), l.comm, l.stream);
 }
 
 ncclResult_t reduce(const Launch& l) {
-    return l.nccl.Reduce(l.work.send, l.work.recv, l.work.count, l.type(), l.op(), l.work.root, l.communicator.handle(),
-                         l.stream());
+    return l.nccl.Reduce(l.work.send, l.work.recv, l.work.count, l.type(), l.op(), l.work.root, l.comm, l.stream);
 }
 
 ncclResult_t bcast(const Launch& l) {
-    return l.nccl.Broadcast(l.work.recv, l.work.recv, l.work.count, l.type(), l.work.root, l.communicator.handle(),
-                            l.stream());
+    return l.nccl.Broadcast(l.work.recv, l.work.recv, l.work.count, l.type(), l.work.root, l.comm, l.stream);
 }
 
 ncclResult_t allgather(const Launch& l) {
-    const auto* own =
-        static_cast<const std::byte*>(l.work.recv) + static_cast<std::size_t>(l.communicator.rank()) * l.work.bytes();
-    return l.nccl.AllGather(l.work.in_place ? own : l.work.send, l.work.recv, l.work.count, l.type(),
-                            l.communicator.handle(), l.stream());
+    const auto* own = static_cast<const std::byte*>(l.work.recv) + static_cast<std::size_t>(l.rank) * l.work.bytes();
+    return l.nccl.AllGather(l.work.in_place ? own : l.work.send, l.work.recv, l.work.count, l.type(), l.comm, l.stream);
 }
 
 ncclResult_t alltoall(const Launch& l) {
     // In place, the whole receive buffer has been copied to the scratch memory first: NCCL has no in-place exchange.
     const auto* send = static_cast<const std::byte*>(l.work.in_place ? l.work.scratch.data() : l.work.send);
     if (l.nccl.AlltoAll != nullptr)
-        return l.nccl.AlltoAll(send, l.work.recv, l.work.count, l.type(), l.communicator.handle(), l.stream());
+        return l.nccl.AlltoAll(send, l.work.recv, l.work.count, l.type(), l.comm, l.stream);
     auto* recv = static_cast<std::byte*>(l.work.recv);
     GroupCall group(l.nccl);
-    for (int peer = 0; peer < l.communicator.size(); ++peer) {
+    for (int peer = 0; peer < l.size; ++peer) {
         const std::size_t offset = static_cast<std::size_t>(peer) * l.work.bytes();
-        group.add(l.nccl.Send(send + offset, l.work.count, l.type(), peer, l.communicator.handle(), l.stream()));
-        group.add(l.nccl.Recv(recv + offset, l.work.count, l.type(), peer, l.communicator.handle(), l.stream()));
+        group.add(l.nccl.Send(send + offset, l.work.count, l.type(), peer, l.comm, l.stream));
+        group.add(l.nccl.Recv(recv + offset, l.work.count, l.type(), peer, l.comm, l.stream));
     }
     return group.end();
 }
@@ -62,27 +59,27 @@ ncclResult_t reduce_scatter_block(const Launch& l) {
     // In place, MPI puts the result at the start of the buffer and leaves the rest unchanged; NCCL would put it at this
     // rank's block.
     void* recv = l.work.scratch ? l.work.scratch.data() : l.work.recv;
-    return l.nccl.ReduceScatter(l.work.send, recv, l.work.count, l.type(), l.op(), l.communicator.handle(), l.stream());
+    return l.nccl.ReduceScatter(l.work.send, recv, l.work.count, l.type(), l.op(), l.comm, l.stream);
 }
 
 ncclResult_t reduce_scatter(const Launch& l) {
-    const std::span counts(l.work.counts, static_cast<std::size_t>(l.communicator.size()));
+    const std::span counts(l.work.counts, static_cast<std::size_t>(l.size));
     if (std::equal(counts.begin() + 1, counts.end(), counts.begin()))
         return reduce_scatter_block(l);
     // Blocks of different sizes take one reduction to each rank that has a block.
     const auto* send = static_cast<const std::byte*>(l.work.send);
     void* recv = l.work.scratch ? l.work.scratch.data() : l.work.recv;
     GroupCall group(l.nccl);
-    for (int rank = 0; rank < l.communicator.size(); ++rank) {
+    for (int rank = 0; rank < l.size; ++rank) {
         const std::size_t count = static_cast<std::size_t>(l.work.counts[rank]) * l.work.per_element;
         if (count != 0)
-            group.add(l.nccl.Reduce(send, recv, count, l.type(), l.op(), rank, l.communicator.handle(), l.stream()));
+            group.add(l.nccl.Reduce(send, recv, count, l.type(), l.op(), rank, l.comm, l.stream));
         send += count * l.work.type_bytes;
     }
     return group.end();
 }
 
-// What distinguishes one collective from another, for prepare() and run().
+// What distinguishes one collective from another.
 struct Row {
     CallId id;
     bool reduces;
@@ -168,7 +165,7 @@ Reason map_elements(const Row& row, const Call& call, const Operand& operand, in
     return Reason::kNone;
 }
 
-device::Result queue(const Copy& copy, device::Stream& device_stream) {
+device::Result copy_block(const Copy& copy, device::Stream& device_stream) {
     return copy.rows == 1 ? device_stream.copy(copy.to, copy.from, copy.bytes)
                           : device_stream.copy_2d(copy.to, copy.pitch, copy.from, copy.pitch, copy.bytes, copy.rows);
 }
@@ -210,82 +207,125 @@ Reason take_location(const void* data, Work& work) {
     return Reason::kNone;
 }
 
-std::size_t launches_of(const Work& work) {
-    return std::max<std::size_t>(work.stages.size(), 1);
-}
-
 namespace {
 
-// Records the operation in the trace. Its bytes are what this rank sends to others where blocks are moved, otherwise
-// what NCCL is given.
-void trace(const Work& work, std::size_t launch, std::string_view operation, report::trace::Time begin,
-           device::Stream& device_stream) {
-    std::size_t bytes = work.stages.empty() ? work.bytes() : 0;
-    for (const Block& block : work.stages.empty() ? work.sends : work.stages[launch].sends)
-        bytes += block.bytes;
-    if (!operation.empty())
-        device_stream.launched(operation, bytes, begin);
+// Has the launch's data moved by ncclSend and ncclRecv, between which ranks?
+bool moves_blocks(const Work& work) {
+    ncclResult_t (*const blocks)(const Launch&) = exchange;
+    const auto launch = row_of(work.id)->launch;
+    return !work.stages.empty() || launch == blocks || launch == gather || launch == scatter;
 }
 
-}  // namespace
+class Collective final : public Job {
+  public:
+    explicit Collective(std::vector<Work> works) : works_(std::move(works)) {}
 
-std::string before_launch(const Work& work, std::size_t launch, int ranks, device::Stream& device_stream) {
-    std::string failure = launch == 0 ? pack(work, device_stream) : std::string();
-    if (failure.empty() && work.stages.empty() && blocking_form(work.id) == CallId::kAlltoall && work.in_place)
-        failure =
-            failed("copying the buffer of an exchange in place",
-                   device_stream.copy(work.scratch.data(), work.recv, work.bytes() * static_cast<std::size_t>(ranks)));
-    for (const Copy& copy : work.stages.empty() ? work.copies : work.stages[launch].copies)
-        if (failure.empty())
-            failure = failed("copying a block to its place", queue(copy, device_stream));
-    if (!work.stages.empty())
-        for (datatype::ReduceWork reduction : work.stages[launch].reductions)
-            if (failure.empty())
-                failure =
-                    failed("reducing by a kernel", device_stream.launch(work.kernel, reduction.count, &reduction));
-    return failure;
-}
-
-std::string after_launches(const Work& work, device::Stream& device_stream) {
-    if (!work.stages.empty() || row_of(work.id)->scratch != Row::kOneBlock || !work.scratch)
-        return unpack(work, device_stream);
-    return failed("copying the result of a reduction in place",
-                  device_stream.copy(work.recv, work.scratch.data(), work.bytes()));
-}
-
-namespace {
-
-// Called under launch_mutex.
-ncclResult_t call_nccl(const Work& work, std::size_t launch, Communicator& communicator,
-                       device::Stream& device_stream) {
-    const Row& row = *row_of(work.id);
-    const unsigned long groups = groups_begun;
-    const report::trace::Started started;
-    const Launch here{work, communicator, *load(), device_stream};
-    const ncclResult_t result = work.stages.empty()
-                                    ? row.launch(here)
-                                    : exchange(here, work.stages[launch].sends, work.stages[launch].receives);
-    if (report::trace::on)
-        trace(work, launch, groups_begun != groups ? "ncclGroup" : row.operation, started.time, device_stream);
-    return result;
-}
-
-}  // namespace
-
-int launch_collective(const Work& work, std::size_t launch, Communicator& communicator, device::Stream& device_stream) {
-    const std::scoped_lock lock(launch_mutex);
-    return call_nccl(work, launch, communicator, device_stream);
-}
-
-int launch_together(std::span<const Work> works, std::size_t launch,
-                    std::span<const std::shared_ptr<Communicator>> members, std::span<device::Stream> device_streams) {
-    const std::scoped_lock lock(launch_mutex);
-    GroupCall group(*load());
-    for (std::size_t i = 0; i < works.size(); ++i) {
-        const device::ContextScope scope(members[i]->context());
-        group.add(call_nccl(works[i], launch, *members[i], device_streams[i]));
+    std::size_t launches() const override { return std::max<std::size_t>(works_.front().stages.size(), 1); }
+    bool has_collective() const override {
+        return !moves_blocks(works_.front()) && blocking_form(works_.front().id) != CallId::kAlltoall;
     }
-    return group.end();
+
+    void add_peers(std::size_t launch, std::size_t member, const Communicator& communicator,
+                   Peers& peers) const override {
+        const Work& work = works_[member];
+        if (moves_blocks(work)) {
+            for (const Block& block : sends(work, launch))
+                peers.sends.push_back(block.peer);
+            for (const Block& block : receives(work, launch))
+                peers.receives.push_back(block.peer);
+        } else if (!has_collective()) {
+            peers.sends.resize(static_cast<std::size_t>(communicator.size()));
+            std::iota(peers.sends.begin(), peers.sends.end(), 0);
+            peers.receives = peers.sends;
+        }
+    }
+
+    std::string before(std::size_t launch, std::size_t member, const Communicator& communicator,
+                       device::Stream& device_stream) override {
+        const Work& work = works_[member];
+        std::string failure = launch == 0 ? pack(work, device_stream) : std::string();
+        if (failure.empty() && work.stages.empty() && blocking_form(work.id) == CallId::kAlltoall && work.in_place)
+            failure = failed("copying the buffer of an exchange in place",
+                             device_stream.copy(work.scratch.data(), work.recv,
+                                                work.bytes() * static_cast<std::size_t>(communicator.size())));
+        for (const Copy& copy : work.stages.empty() ? work.copies : work.stages[launch].copies)
+            if (failure.empty())
+                failure = failed("copying a block to its place", copy_block(copy, device_stream));
+        if (!work.stages.empty())
+            for (datatype::ReduceWork reduction : work.stages[launch].reductions)
+                if (failure.empty())
+                    failure =
+                        failed("reducing by a kernel", device_stream.launch(work.kernel, reduction.count, &reduction));
+        return failure;
+    }
+
+    std::string after(std::size_t member, device::Stream& device_stream) override {
+        const Work& work = works_[member];
+        if (!work.stages.empty() || row_of(work.id)->scratch != Row::kOneBlock || !work.scratch)
+            return unpack(work, device_stream);
+        return failed("copying the result of a reduction in place",
+                      device_stream.copy(work.recv, work.scratch.data(), work.bytes()));
+    }
+
+    Called call(std::size_t launch, std::size_t member, const Communicator& communicator,
+                device::StreamHandle stream) override {
+        const Work& work = works_[member];
+        const Row& row = *row_of(work.id);
+        const unsigned long groups = groups_begun;
+        const Launch here{work,
+                          communicator.handle(member),
+                          communicator.rank() + static_cast<int>(member),
+                          communicator.size(),
+                          *load(),
+                          stream};
+        Called called;
+        called.result =
+            work.stages.empty() ? row.launch(here) : exchange(here, sends(work, launch), receives(work, launch));
+        called.name = groups_begun != groups ? "ncclGroup" : row.operation;
+        // What this rank sends to others where blocks are moved, otherwise what NCCL is given.
+        called.bytes = work.stages.empty() ? work.bytes() : 0;
+        for (const Block& block : sends(work, launch))
+            called.bytes += block.bytes;
+        return called;
+    }
+
+  private:
+    static const std::vector<Block>& sends(const Work& work, std::size_t launch) {
+        return work.stages.empty() ? work.sends : work.stages[launch].sends;
+    }
+    static const std::vector<Block>& receives(const Work& work, std::size_t launch) {
+        return work.stages.empty() ? work.receives : work.stages[launch].receives;
+    }
+
+    const std::vector<Work> works_;
+};
+
+}  // namespace
+
+std::unique_ptr<Job> collective(std::vector<Work> works) {
+    return std::make_unique<Collective>(std::move(works));
+}
+
+std::unique_ptr<Job> collective(Work work) {
+    std::vector<Work> works;
+    works.push_back(std::move(work));
+    return collective(std::move(works));
+}
+
+std::unique_ptr<Job> barrier(device::Context context, std::string& failure) {
+    constexpr std::size_t kBytes = 4;
+    Work work;
+    work.id = CallId::kAllreduce;
+    work.type = ncclInt8;
+    work.op = ncclMax;
+    work.type_bytes = 1;
+    work.count = kBytes;
+    if (const device::Result got = device::Scratch::acquire(context, kBytes, work.scratch); got != 0) {
+        failure = failed("no device memory for a barrier", got);
+        return nullptr;
+    }
+    work.send = work.recv = work.scratch.data();
+    return collective(std::move(work));
 }
 
 namespace {
@@ -335,26 +375,6 @@ Reason prepare(const Call& call, int rank, int size, Work& work) {
     if (const Reason obstacle = packed.make(call, work); obstacle != Reason::kNone)
         return obstacle;
     return prepare_contiguous(row, packed.call(), rank, size, work);
-}
-
-std::string run(const Work& work, Communicator& communicator) {
-    const progress::Deadline deadline(settings::values().timeout);
-    const device::ContextScope scope(communicator.context());
-    device::Stream& device_stream = communicator.device_stream();
-    std::string failure = failed("waiting for the program's streams", progress::wait_for_program(device_stream));
-    for (std::size_t launch = 0; launch < launches_of(work) && failure.empty(); ++launch) {
-        failure = before_launch(work, launch, communicator.size(), device_stream);
-        if (failure.empty())
-            failure =
-                communicator.wait_launched(launch_collective(work, launch, communicator, device_stream), deadline);
-    }
-    if (failure.empty())
-        failure = after_launches(work, device_stream);
-    if (failure.empty())
-        failure = communicator.finish(deadline);
-    if (!failure.empty())
-        communicator.fail(failure);
-    return failure;
 }
 
 }  // namespace swy::nccl

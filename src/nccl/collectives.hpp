@@ -1,5 +1,5 @@
-// Collectives on device memory over NCCL: prepare() makes every local test and comes before the agreement,
-// run() comes after it, and nccl::Operation does the same without blocking. Nothing here chooses a route or agrees.
+// Collectives on device memory over NCCL: prepare() makes every local test and comes before the agreement, the job that
+// collective() makes is run after it (operation.hpp). Nothing here chooses a route or agrees.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include "datatype/reduce_work.hpp"
 #include "device/device.hpp"
 #include "device/scratch.hpp"
-#include "nccl/communicator.hpp"
+#include "nccl/job.hpp"
 
 namespace swy::nccl {
 
@@ -80,13 +80,17 @@ struct Work {
     std::size_t bytes() const { return count * type_bytes; }
 };
 
-// Tells whether this rank's part of the call can go over NCCL. kNone: it can, and `work` holds all that run() needs.
+// Tells whether this rank's part of the call can go over NCCL. kNone: it can, and `work` holds all that its job needs.
 // The caller knows that all data of this rank is device memory; where the rank has none, `work.location` stays without
 // device. `size` and `rank` are the communicator's.
 Reason prepare(const Call& call, int rank, int size, Work& work);
 
-// Launches and completes the call. Returns "" or the error: the communicator then is aborted, and the other ranks,
-// which wait for this one, are told.
-std::string run(const Work& work, Communicator& communicator);
+// The job of a collective; with several works, one for each member of this process.
+std::unique_ptr<Job> collective(std::vector<Work> works);
+std::unique_ptr<Job> collective(Work work);
+
+// Nothing that is queued behind it runs on any rank's stream before all ranks' streams have reached it. Returns nullptr
+// on failure, with `failure` set.
+std::unique_ptr<Job> barrier(device::Context context, std::string& failure);
 
 }  // namespace swy::nccl

@@ -4,57 +4,111 @@
 
 #include <algorithm>
 #include <cstring>
-#include <list>
-#include <mutex>
 #include <utility>
 
 #include "call/hash.hpp"
+#include "nccl/background.hpp"
+#include "nccl/count_live.hpp"
+#include "nccl/job.hpp"
 #include "nccl/library.hpp"
-#include "progress/keep_until.hpp"
+#include "progress/engine.hpp"
+#include "progress/wait.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::nccl {
 namespace {
 
-// How many seconds MPI_Finalize waits for communicators to be finalized before it aborts them: a peer that has crashed
-// never answers.
-constexpr double kEndSeconds = 10;
-
-struct Cache {
-    std::mutex mutex;
-    std::list<std::shared_ptr<Communicator>> idle;    // least recently used first
-    std::list<std::shared_ptr<Communicator>> ending;  // ncclCommFinalize is under way
-    Counters counters;
-};
-
-Cache& cache() {
-    static auto* the_cache = new Cache;  // not destroyed at exit: a program that forgot MPI_Finalize leaves NCCL alone
-    return *the_cache;
-}
-
 static_assert(sizeof(ncclUniqueId) == kUniqueIdBytes);
 
-void count_gone() {
-    const std::scoped_lock lock(cache().mutex);
-    --cache().counters.live;
+constexpr const char* kNoThread = "no thread could be made for it";
+
+const char* set_up_by(std::size_t ids) {
+    return ids > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig";
 }
 
-// Takes the least recently used communicator beyond the bound on which nothing is under way. Called under the cache's
-// lock.
-std::shared_ptr<Communicator> take_surplus() {
-    auto& idle = cache().idle;
-    if (idle.size() <= static_cast<std::size_t>(settings::values().comm_cache))
-        return nullptr;
-    const auto it = std::find_if(idle.begin(), idle.end(), [](const auto& c) { return !c->in_transfer(); });
-    if (it == idle.end())
-        return nullptr;
-    std::shared_ptr<Communicator> surplus = std::move(*it);
-    idle.erase(it);
-    ++cache().counters.evicted;
-    return surplus;
+std::string failed(const char* function, ncclResult_t result) {
+    return fmt::format("{} failed: {}", function, nccl::describe(result, nullptr));
 }
 
 }  // namespace
+
+// NCCL's handles of this process's members. Threads that are inside NCCL with them have a share in them, and the last
+// one that comes out ends what has been aborted meanwhile.
+struct Communicator::Handles {
+    explicit Handles(std::span<const device::Context> of_members)
+        : contexts(of_members.begin(), of_members.end()), handles(of_members.size()) {}
+
+    const std::vector<device::Context> contexts;
+    std::mutex mutex;  // of what follows
+    std::vector<ncclComm_t> handles;
+    int inside = 0;  // threads
+    bool aborted = false, ending = false;
+    std::vector<std::shared_ptr<void>> operations;
+
+    // Runs `work` on a thread that is inside NCCL meanwhile. The caller holds the mutex, or no other thread knows of
+    // the handles yet. Returns nullptr when there can be no thread.
+    static std::shared_ptr<Background> enter_nccl(const std::shared_ptr<Handles>& handles, std::size_t member,
+                                                  std::function<std::string()> work) {
+        ++handles->inside;
+        auto thread = Background::start(handles->contexts[member], [handles, work = std::move(work)] {
+            std::string failure = work();
+            handles->leave_nccl();
+            return failure;
+        });
+        if (thread == nullptr)
+            --handles->inside;
+        return thread;
+    }
+
+    void leave_nccl() {
+        bool end = false;
+        {
+            const std::scoped_lock lock(mutex);
+            end = --inside == 0 && aborted;
+        }
+        if (end)
+            abort_all();
+    }
+
+    // Called when no thread is inside NCCL and none will be: what operations own may go when NCCL has let go of it.
+    void abort_all() {
+        for (std::size_t i = 0; i < handles.size(); ++i)
+            if (ncclComm_t handle = std::exchange(handles[i], nullptr); handle != nullptr) {
+                const device::ContextScope scope(contexts[i]);
+                load()->CommAbort(handle);
+            }
+        operations.clear();
+    }
+
+    // NCCL ends a communicator when all members have been told to, those of this process among them.
+    std::string destroy_all() {
+        bool finalized = true;
+        for (std::size_t i = 0; i < handles.size(); ++i) {
+            const device::ContextScope scope(contexts[i]);
+            finalized &= load()->CommFinalize(handles[i]) == ncclSuccess;
+        }
+        for (std::size_t i = 0; i < handles.size(); ++i) {
+            const device::ContextScope scope(contexts[i]);
+            finalized ? load()->CommDestroy(handles[i]) : load()->CommAbort(handles[i]);
+        }
+        return {};
+    }
+};
+
+struct Communicator::Connected {
+    std::vector<bool> sends, receives;
+
+    // Notes these peers. Returns whether any of them is new.
+    static bool add(std::vector<bool>& known, const std::vector<int>& peers, int size) {
+        known.resize(static_cast<std::size_t>(size));
+        bool news = false;
+        for (const int peer : peers) {
+            news |= !known[static_cast<std::size_t>(peer)];
+            known[static_cast<std::size_t>(peer)] = true;
+        }
+        return news;
+    }
+};
 
 std::uint64_t Communicator::id_of(const UniqueId& unique) {
     return call::fnv1a(unique) | 1;
@@ -66,7 +120,7 @@ std::string Communicator::draw(UniqueId& id) {
         return problem();
     ncclUniqueId drawn;
     if (const ncclResult_t result = nccl->GetUniqueId(&drawn); result != ncclSuccess)
-        return fmt::format("ncclGetUniqueId failed: {}", describe(result, nullptr));
+        return failed("ncclGetUniqueId", result);
     std::memcpy(id.data(), &drawn, kUniqueIdBytes);
     return {};
 }
@@ -76,90 +130,97 @@ bool Communicator::takes_several_ids() {
     return nccl != nullptr && nccl->CommInitRankScalable != nullptr;
 }
 
-std::shared_ptr<Communicator> Communicator::begin(const Group& group, int rank, std::span<const UniqueId> ids,
-                                                  device::Context context, int channels, std::string& problem_text) {
-    const Entries* nccl = load();
-    if (nccl == nullptr) {
+Communicator::Communicator(const Plan& plan)
+    : group_(plan.group),
+      first_(plan.first),
+      id_(id_of(plan.ids.front())),
+      handles_(std::make_shared<Handles>(plan.contexts)),
+      device_streams_(plan.contexts.size()),
+      connected_(plan.contexts.size()) {}
+
+Communicator::~Communicator() = default;  // the handles have been destroyed or are left to the process's end
+
+// Each member is set up by a thread of its own: one after the other, those of a process would wait for each other.
+std::string Communicator::begin_member(const Plan& plan, std::size_t member) {
+    if (const device::Result result = device::Stream::acquire(plan.contexts[member], device_streams_[member]);
+        result != 0)
+        return fmt::format("no CUDA stream for NCCL: {}", device::describe(result));
+    std::vector<ncclUniqueId> ids(plan.ids.size());
+    std::memcpy(ids.data(), plan.ids.data(), plan.ids.size_bytes());
+    const auto set_up = [handles = handles_, ids = std::move(ids), size = size(), member,
+                         rank = first_ + static_cast<int>(member), channels = plan.channels]() mutable -> std::string {
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 1;
+        if (channels != 0) {
+            config.minCTAs = 1;
+            config.maxCTAs = channels;
+        }
+        const Entries& nccl = *load();
+        ncclComm_t handle = nullptr;
+        const ncclResult_t result =
+            ids.size() > 1
+                ? nccl.CommInitRankScalable(&handle, size, rank, static_cast<int>(ids.size()), ids.data(), &config)
+                : nccl.CommInitRankConfig(&handle, size, ids.front(), rank, &config);
+        if (result != ncclSuccess)
+            return failed(set_up_by(ids.size()), result);
+        const std::scoped_lock lock(handles->mutex);
+        handles->handles[member] = handle;
+        return {};
+    };
+    const std::scoped_lock lock(handles_->mutex);
+    making_.push_back(Handles::enter_nccl(handles_, member, set_up));
+    return making_.back() != nullptr ? std::string{}
+                                     : fmt::format("{} failed: {}", set_up_by(plan.ids.size()), kNoThread);
+}
+
+std::shared_ptr<Communicator> Communicator::begin(const Plan& plan, std::string& problem_text) {
+    if (load() == nullptr) {
         problem_text = problem();
         return nullptr;
     }
-    std::shared_ptr<Communicator> made(new Communicator(group, rank, id_of(ids.front())));
-    if (const device::Result result = device::Stream::acquire(context, made->device_stream_); result != 0) {
-        problem_text = fmt::format("no CUDA stream for NCCL: {}", device::describe(result));
-        return nullptr;
-    }
-    const device::ContextScope scope(context);
-    std::vector<ncclUniqueId> unique(ids.size());
-    std::memcpy(unique.data(), ids.data(), ids.size_bytes());
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;  // a peer that has failed must not hold this process inside NCCL
-    if (channels != 0) {
-        config.minCTAs = 1;
-        config.maxCTAs = channels;
-    }
-    ncclComm_t handle = nullptr;
-    if (ids.size() > 1)
-        made->made_by_ = "ncclCommInitRankScalable";
-    const ncclResult_t result = ids.size() > 1
-                                    ? nccl->CommInitRankScalable(&handle, made->size(), rank,
-                                                                 static_cast<int>(ids.size()), unique.data(), &config)
-                                    : nccl->CommInitRankConfig(&handle, made->size(), unique[0], rank, &config);
-    made->adopt(handle);
-    if (result == ncclSuccess || result == ncclInProgress)
+    std::shared_ptr<Communicator> made(new Communicator(plan));
+    for (std::size_t member = 0; member < plan.contexts.size() && problem_text.empty(); ++member)
+        problem_text = made->begin_member(plan, member);
+    if (problem_text.empty())
         return made;
-    problem_text = fmt::format("{} failed: {}", made->made_by_, describe(result, handle));
     made->abort();
     return nullptr;
 }
 
-void Communicator::adopt(ncclComm* handle) {
-    handle_ = handle;
-    if (handle == nullptr)
-        return;
-    const std::scoped_lock lock(cache().mutex);
-    Counters& counters = cache().counters;
-    counters.live_max = std::max(counters.live_max, ++counters.live);
-}
-
 Communicator::Making Communicator::step_make(std::string& problem_text) {
-    if (parent_ != nullptr)
-        if (const Making made = step_child(problem_text); made != Making::kMade)
-            return made;
-    if (handle_ == nullptr || made_)
-        return made_ ? Making::kMade : Making::kFailed;
-    const int now = state();
-    if (now == ncclInProgress)
-        return Making::kUnderWay;
-    if (now == ncclSuccess) {
-        made_ = true;
-        const std::scoped_lock lock(cache().mutex);
-        ++cache().counters.made;
-        cache().counters.split += split_off_ ? 1 : 0;
+    if (made_)
         return Making::kMade;
+    bool all_done = true;
+    for (const auto& thread : making_) {
+        if (!thread->done())
+            all_done = false;
+        else if (problem_text.empty())
+            problem_text = thread->failure();
     }
-    problem_text = fmt::format("{} failed: {}", made_by_, describe(static_cast<ncclResult_t>(now), handle_));
-    abort();
-    return Making::kFailed;
+    if (!problem_text.empty()) {
+        abort();
+        return Making::kFailed;
+    }
+    if (!all_done)
+        return Making::kUnderWay;
+    making_.clear();
+    made_ = true;
+    count_made(static_cast<long>(members()));
+    return Making::kMade;
 }
 
-std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, std::span<const UniqueId> ids,
-                                                 device::Context context, const std::function<bool()>& given_up,
+std::shared_ptr<Communicator> Communicator::make(const Plan& plan, const std::function<bool()>& given_up,
                                                  std::string& problem_text) {
     const progress::Deadline deadline(settings::values().timeout);
-    auto made = begin(group, rank, ids, context, 0, problem_text);
+    const auto made = begin(plan, problem_text);
     while (made != nullptr) {
-        switch (made->step_make(problem_text)) {
-            case Making::kMade:
-                return made;
-            case Making::kFailed:
-                return nullptr;
-            case Making::kUnderWay:
-                break;
-        }
+        const Making making = made->step_make(problem_text);
+        if (making != Making::kUnderWay)
+            return making == Making::kMade ? made : nullptr;
         progress::progress();
         const bool late = deadline.passed();
         if (late)
-            problem_text = fmt::format("{} failed: SWITCHYARD_TIMEOUT has passed", made->made_by_);
+            problem_text = fmt::format("{} failed: SWITCHYARD_TIMEOUT has passed", set_up_by(plan.ids.size()));
         if (late || given_up()) {
             made->abort();
             return nullptr;
@@ -168,57 +229,100 @@ std::shared_ptr<Communicator> Communicator::make(const Group& group, int rank, s
     return nullptr;
 }
 
-Communicator::~Communicator() = default;  // the handle has been destroyed or is left to the process's end
+ncclComm* Communicator::handle(std::size_t member) const {
+    return handles_->handles[member];
+}
 
-std::string Communicator::wait_launched(int result, const progress::Deadline& deadline) {
-    while (result == ncclInProgress) {
-        progress::progress();
-        if (deadline.passed())
-            return "SWITCHYARD_TIMEOUT has passed";
-        if (std::string other = failure_elsewhere(); !other.empty())
-            return other;
-        const auto lock = hold_handle();
-        if (!usable())
-            return why_unusable();
-        result = state();
+std::unique_lock<std::mutex> Communicator::hold_handles() {
+    return std::unique_lock(handles_->mutex);
+}
+
+bool Communicator::usable() const {
+    return made_.load(std::memory_order_relaxed);
+}
+
+bool Communicator::alive() const {
+    return std::all_of(device_streams_.begin(), device_streams_.end(),
+                       [](const device::Stream& device_stream) { return device_stream.alive(); });
+}
+
+void Communicator::enter(std::shared_ptr<void> operation) {
+    const std::scoped_lock lock(handles_->mutex);
+    handles_->operations.push_back(std::move(operation));
+}
+
+// What has been aborted keeps its operations until NCCL has let go of them.
+void Communicator::leave(const void* operation) {
+    std::shared_ptr<void> gone;  // destroyed after the lock is released
+    const std::scoped_lock lock(handles_->mutex);
+    auto& all = handles_->operations;
+    const auto it = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.get() == operation; });
+    if (handles_->aborted || it == all.end())
+        return;
+    gone = std::move(*it);
+    all.erase(it);
+}
+
+bool Communicator::in_use() const {
+    const std::scoped_lock lock(handles_->mutex);
+    return !handles_->operations.empty();
+}
+
+// Has a launch to be made on another thread, since NCCL may have to connect ranks for it?
+bool Communicator::connects(std::span<const Peers> peers, bool collective) {
+    bool any = collective && connects_collectives_late();
+    for (std::size_t member = 0; member < peers.size(); ++member) {
+        any |= Connected::add(connected_[member].sends, peers[member].sends, size());
+        any |= Connected::add(connected_[member].receives, peers[member].receives, size());
     }
-    return result == ncclSuccess ? std::string{} : describe(static_cast<ncclResult_t>(result), handle_);
+    return any;
+}
+
+void Communicator::launch(std::span<const Peers> peers, bool collective, std::function<std::string()> queue) {
+    if (!connects(peers, collective)) {
+        launch_failure_ = queue();
+        return;
+    }
+    launch_failure_.clear();
+    launching_ = Handles::enter_nccl(handles_, 0, std::move(queue));
+    if (launching_ == nullptr)
+        launch_failure_ = kNoThread;
+}
+
+std::optional<std::string> Communicator::launched() {
+    if (launching_ != nullptr && !launching_->done())
+        return std::nullopt;
+    if (launching_ != nullptr)
+        launch_failure_ = launching_->failure();
+    launching_ = nullptr;
+    return launch_failure_;
 }
 
 int Communicator::state() const {
-    ncclResult_t now = ncclSuccess;
-    const ncclResult_t asked = load()->CommGetAsyncError(handle_, &now);
-    return asked != ncclSuccess ? asked : now;
+    for (ncclComm_t handle : handles_->handles) {
+        ncclResult_t now = ncclSuccess;
+        const ncclResult_t asked = load()->CommGetAsyncError(handle, &now);
+        if (asked != ncclSuccess || now != ncclSuccess)
+            return asked != ncclSuccess ? asked : now;
+    }
+    return ncclSuccess;
+}
+
+std::string Communicator::describe(int result) const {
+    return nccl::describe(static_cast<ncclResult_t>(result), handles_->handles.front());
 }
 
 std::string Communicator::failure_here() {
-    const auto lock = hold_handle();
+    const auto lock = hold_handles();
     if (!usable())
         return why_unusable();
     const int now = state();
-    return now == ncclSuccess || now == ncclInProgress ? std::string{}
-                                                       : describe(static_cast<ncclResult_t>(now), handle_);
+    return now == ncclSuccess ? std::string{} : describe(now);
 }
 
 std::string Communicator::trouble() {
     std::string why = failure_here();
     return why.empty() ? failure_elsewhere() : why;
-}
-
-std::string Communicator::finish(const progress::Deadline& deadline) {
-    if (const device::Result recorded = device_stream_.record(); recorded != 0)
-        return device::describe(recorded);
-    for (;;) {
-        bool done = false;
-        if (const device::Result queried = device_stream_.query(done); queried != 0)
-            return device::describe(queried);
-        std::string why = done ? failure_here() : trouble();
-        if (done || !why.empty())
-            return why;
-        if (deadline.passed())
-            return "SWITCHYARD_TIMEOUT has passed: all ranks had entered the call, the transfer did not finish";
-        progress::progress();
-    }
 }
 
 std::string Communicator::failure_elsewhere() {
@@ -232,7 +336,7 @@ void Communicator::fail(const std::string& why) {
     if (failures_ != nullptr && !failure_known_.exchange(true))
         failures_->tell(why);
     {
-        const auto lock = hold_handle();
+        const auto lock = hold_handles();
         if (failure_.empty())
             failure_ = why;
     }
@@ -245,164 +349,48 @@ std::string Communicator::why_unusable() const {
 }
 
 void Communicator::abort() {
-    if (parent_ != nullptr)
-        give_up_child();
-    std::unique_lock lock(handle_mutex_);
-    ncclComm_t handle = std::exchange(handle_, nullptr);
-    const std::shared_ptr<Split> split = std::exchange(split_, nullptr);
-    split_pending_ = false;
-    lock.unlock();
-    if (handle == nullptr)
-        return;
+    if (begin_abort())
+        finish_ending(shared_from_this());
+}
+
+// Returns whether a thread is aborting it now.
+bool Communicator::begin_abort() {
+    std::vector<std::shared_ptr<void>> operations;  // destroyed after the lock is released
+    const std::scoped_lock lock(handles_->mutex);
+    auto& all = handles_->handles;
+    if (handles_->ending || std::exchange(handles_->aborted, true))
+        return false;
+    if (made_.exchange(false))
+        count_gone(static_cast<long>(members()));
     // A context that was reset or destroyed took NCCL's resources with it, and NCCL would touch them.
-    if (device_stream_.alive()) {
-        const device::ContextScope scope(context());
-        load()->CommAbort(handle);
-    } else if (split != nullptr) {
-        progress::keep_for_ever(std::shared_ptr(split));  // NCCL may still write there
-    }
-    count_gone();
+    if (!alive())
+        std::fill(all.begin(), all.end(), nullptr);
+    if (handles_->inside != 0)
+        return false;  // that thread aborts them when it leaves
+    if (std::any_of(all.begin(), all.end(), [](ncclComm_t handle) { return handle != nullptr; }))
+        ending_ = Handles::enter_nccl(handles_, 0, [] { return std::string(); });
+    else
+        operations.swap(handles_->operations);
+    return ending_ != nullptr;
 }
 
 bool Communicator::start_end() {
-    if (being_split())
-        return true;  // NCCL accepts the call when the split is done
-    if (handle_ == nullptr)
-        return false;
-    if (!device_stream_.alive()) {
+    if (!usable() || !alive() || !failure_elsewhere().empty()) {
         abort();
         return false;
     }
-    const device::ContextScope scope(context());
-    const ncclResult_t result = load()->CommFinalize(handle_);
-    if (result != ncclSuccess && result != ncclInProgress) {
-        abort();
+    const std::scoped_lock lock(handles_->mutex);
+    made_ = false;
+    if (members() == 0)
         return false;
-    }
-    ending_ = true;
-    return true;
+    count_gone(static_cast<long>(members()));
+    handles_->ending = true;
+    ending_ = Handles::enter_nccl(handles_, 0, [handles = handles_] { return handles->destroy_all(); });
+    return ending_ != nullptr;
 }
 
 bool Communicator::step_end() {
-    if (!ending_) {
-        std::string ignored;
-        if (splitting() || (parent_ != nullptr && step_make(ignored) == Making::kUnderWay))
-            return false;
-        if (!start_end())
-            return true;
-    }
-    if (handle_ == nullptr)
-        return true;
-    const int now = state();
-    if ((now != ncclSuccess && now != ncclInProgress) || !failure_elsewhere().empty()) {
-        abort();
-        return true;
-    }
-    if (now == ncclInProgress)
-        return false;
-    const device::ContextScope scope(context());
-    load()->CommDestroy(std::exchange(handle_, nullptr));
-    count_gone();
-    return true;
-}
-
-std::uint64_t Communicator::idle_id(const Group& group) {
-    const std::scoped_lock lock(cache().mutex);
-    // Searches from the most recently used one: all members retired it at the same point of their programs, so they
-    // usually choose the same.
-    for (auto it = cache().idle.rbegin(); it != cache().idle.rend(); ++it)
-        if ((*it)->group_ == group && !(*it)->in_transfer())
-            return (*it)->id_;
-    return 0;
-}
-
-std::shared_ptr<Communicator> Communicator::take_idle(const Group& group, std::uint64_t id) {
-    const std::scoped_lock lock(cache().mutex);
-    auto& idle = cache().idle;
-    const auto it = std::find_if(idle.begin(), idle.end(), [&](const auto& c) {
-        return c->id_ == id && c->group_ == group && !c->in_transfer();
-    });
-    if (it == idle.end())
-        return nullptr;
-    std::shared_ptr<Communicator> found = std::move(*it);
-    idle.erase(it);
-    ++cache().counters.reused;
-    return found;
-}
-
-void Communicator::retire(std::shared_ptr<Communicator> communicator) {
-    if (communicator == nullptr || (!communicator->usable() && !communicator->being_split()))
-        return;
-    std::shared_ptr<Communicator> evicted;
-    {
-        const std::scoped_lock lock(cache().mutex);
-        cache().idle.push_back(std::move(communicator));
-        evicted = take_surplus();
-    }
-    discard(std::move(evicted));
-    std::list<std::shared_ptr<Communicator>> ending;
-    {
-        const std::scoped_lock lock(cache().mutex);
-        ending.swap(cache().ending);
-    }
-    ending.remove_if([](const auto& c) { return c->step_end(); });
-    const std::scoped_lock lock(cache().mutex);
-    cache().ending.splice(cache().ending.end(), ending);
-}
-
-void Communicator::discard(std::shared_ptr<Communicator> communicator) {
-    if (communicator != nullptr && communicator->start_end())
-        finish_ending(std::move(communicator));
-}
-
-void Communicator::finish_ending(std::shared_ptr<Communicator> communicator) {
-    const std::scoped_lock lock(cache().mutex);
-    cache().ending.push_back(std::move(communicator));
-}
-
-void Communicator::count_evicted() {
-    const std::scoped_lock lock(cache().mutex);
-    ++cache().counters.evicted;
-}
-
-void Communicator::count_reused(long number) {
-    const std::scoped_lock lock(cache().mutex);
-    cache().counters.reused += number;
-}
-
-void Communicator::end_all() {
-    std::list<std::shared_ptr<Communicator>> ending;
-    {
-        const std::scoped_lock lock(cache().mutex);
-        ending.swap(cache().ending);
-        for (auto& communicator : cache().idle)
-            ending.push_back(std::move(communicator));
-        cache().idle.clear();
-    }
-    ending.remove_if([](const auto& c) { return !c->ending_ && !c->start_end(); });
-    const progress::Deadline deadline(kEndSeconds);
-    while (!ending.empty() && !deadline.passed()) {
-        ending.remove_if([](const auto& c) { return c->step_end(); });
-        progress::progress();
-    }
-    for (const auto& communicator : ending)
-        communicator->abort();
-}
-
-Counters Communicator::counters() {
-    // A communicator that was freed while its set-up was pending is found to be made when NCCL is asked. This is not
-    // done under the lock: it waits with MPI's progress, which may come back here.
-    std::list<std::shared_ptr<Communicator>> idle;
-    {
-        const std::scoped_lock lock(cache().mutex);
-        idle.swap(cache().idle);
-    }
-    std::string ignored;
-    for (const auto& communicator : idle)
-        communicator->step_make(ignored);
-    const std::scoped_lock lock(cache().mutex);
-    cache().idle.splice(cache().idle.begin(), idle);
-    return cache().counters;
+    return ending_ == nullptr || ending_->done();
 }
 
 }  // namespace swy::nccl

@@ -1,6 +1,13 @@
-// One NCCL communicator of this process and the stream on which its work runs: how it is made, kept idle and destroyed.
-// comm/setup makes those of MPI communicators and comm::State holds them; p2p makes those of two ranks. collectives.cpp
-// and point_to_point.cpp launch on them. split.cpp makes one from members of another.
+// One NCCL communicator and this process's members in it, one for each of its devices here: how it is made, used by one
+// launch after the other, kept idle and destroyed. comm/setup makes those of MPI communicators, comm/slots_setup those
+// with several members in a process, and p2p those of two processes. operation.hpp launches on them.
+//
+// NCCL's communicators are blocking. A communicator is set up and destroyed on threads of its own (background.hpp), and
+// so is a launch made for which NCCL has to connect ranks; every other launch is made by its caller and does not block.
+// (Non-blocking ones would do without threads of ours, but NCCL makes a thread for each of their operations from 2.23
+// on, and before 2.27 one thread of a program cannot have two of their groups under way: group.cc, groupLaunch and
+// ncclGroupJobMain.) Nothing can end a call that waits inside NCCL for a rank that never comes: such a thread and its
+// communicator are left alone, and whoever waited for them is told by other means (Failures, SWITCHYARD_TIMEOUT).
 #pragma once
 
 #include <array>
@@ -10,16 +17,19 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "device/device.hpp"
-#include "progress/wait.hpp"
 
 struct ncclComm;
 
 namespace swy::nccl {
+
+class Background;
+struct Peers;
 
 // A member of a group of GPUs, as every other member sees it. Sent as bytes.
 struct Member {
@@ -41,15 +51,15 @@ class Failures {
     virtual std::string known() = 0;  // which member has failed and why; "" if none is known to have
 };
 
-struct Counters {  // of this process, since MPI_Init
-    long made = 0, split = 0, reused = 0, evicted = 0, live = 0, live_max = 0;
+struct Counters {  // of members of this process, since MPI_Init
+    long made = 0, reused = 0, evicted = 0, live = 0, live_max = 0;
 };
 
-class Communicator {
+class Communicator : public std::enable_shared_from_this<Communicator> {
   public:
-    ~Communicator();
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
+    ~Communicator();
 
     // Gets a unique id from NCCL, on the rank whose id the group will use. Returns "" or NCCL's error.
     static std::string draw(UniqueId& id);
@@ -57,43 +67,33 @@ class Communicator {
     // Tells whether this NCCL accepts several ids for one communicator (ncclCommInitRankScalable, 2.23).
     static bool takes_several_ids();
 
-    // Makes the communicator; every member of the group calls this. Waits, driving MPI's progress, until `given_up`
-    // says that another member has failed. Returns nullptr on failure, with `problem` set unless it was given up.
-    // Several ids may be passed only where all members accept them.
-    static std::shared_ptr<Communicator> make(const Group& group, int rank, std::span<const UniqueId> ids,
-                                              device::Context context, const std::function<bool()>& given_up,
-                                              std::string& problem);
+    // What to make: the communicator of `group`, in which this process's members are the ranks from `first` on, one for
+    // each context. A process may have none: it then takes no part in NCCL, but keeps the communicator in its cache
+    // like the others, so that all processes find the same entries there. `channels` bounds the memory that each
+    // connection takes and the share of the GPU that each operation takes; 0 leaves both to NCCL. Several ids may be
+    // passed only where all members accept them.
+    struct Plan {
+        const Group& group;
+        int first = 0;
+        std::span<const device::Context> contexts;
+        std::span<const UniqueId> ids;
+        int channels = 0;
+    };
 
-    // The same without waiting: begin(), then step_make() until it no longer returns kUnderWay. `channels` bounds the
-    // memory that each connection takes and the share of the GPU that each operation takes; 0 leaves both to NCCL. A
-    // communicator whose set-up is pending may be aborted: the other members must then be told, or they wait for it in
-    // NCCL.
+    // Starts to make it; every member of the group calls this. Does not wait: call step_make() until it no longer
+    // returns kUnderWay. Returns nullptr on failure, with `problem` set. A communicator whose set-up is pending may be
+    // aborted: the other members must then be told, or they wait for it.
+    static std::shared_ptr<Communicator> begin(const Plan& plan, std::string& problem);
     enum class Making : std::uint8_t { kUnderWay, kMade, kFailed };
-    static std::shared_ptr<Communicator> begin(const Group& group, int rank, std::span<const UniqueId> ids,
-                                               device::Context context, int channels, std::string& problem);
     Making step_make(std::string& problem);  // after kFailed the communicator has been aborted
 
-    // Tells whether ncclCommSplit may be called on this communicator now, as far as this process knows.
-    bool can_split() const;
-
-    // Prepares this rank's child communicator for an ncclCommSplit of the parent: everything that may fail on this rank
-    // alone comes here, before all of the parent's members agree on the split. `color` is the same on all members of a
-    // child and differs between the children of one split. Returns nullptr where a resource is missing.
-    static std::shared_ptr<Communicator> plan_split(const std::shared_ptr<Communicator>& parent, Group group, int rank,
-                                                    int color);
-
-    // Every member of the parent calls this after the agreement, at the same position in the parent's sequence of
-    // launches and with no launch under way; `child` is null on a member that belongs to no child. Does not wait: call
-    // step_make() of the child. On failure the parent is aborted and its members are told.
-    void begin_split(const std::shared_ptr<Communicator>& child);
-
-    // Tell whether a split of this parent is under way: NCCL lets nobody use the parent until it ends. splitting() asks
-    // NCCL; being_split() returns what was known when it was last asked.
-    bool splitting();
-    bool being_split() const { return split_pending_.load(std::memory_order_relaxed); }
+    // The same, and waits, driving MPI's progress, until `given_up` says that another member has failed. Returns
+    // nullptr on failure, with `problem` set unless it was given up.
+    static std::shared_ptr<Communicator> make(const Plan& plan, const std::function<bool()>& given_up,
+                                              std::string& problem);
 
     // An idle communicator of exactly this group, found by its id (0: any). The members must agree on the id before
-    // they reuse it. Its set-up may still be pending.
+    // they reuse it.
     static std::uint64_t idle_id(const Group& group);
     static std::shared_ptr<Communicator> take_idle(const Group& group, std::uint64_t id);
 
@@ -106,40 +106,55 @@ class Communicator {
     // allowed.
     static void discard(std::shared_ptr<Communicator> communicator);
 
-    // start_end() starts to destroy a communicator that is not to be kept idle; all members call it. step_end() returns
-    // true when it is destroyed. One that is passed to finish_ending() before that is destroyed by end_all().
-    bool start_end();  // a non-blocking ncclCommFinalize; true while that is under way
+    // start_end() starts to destroy a communicator that is not to be kept idle; all members call it. Returns true while
+    // that is under way. step_end() returns true when it is destroyed. One that is passed to finish_ending() before
+    // that is waited for by end_all().
+    bool start_end();
     bool step_end();
     static void finish_ending(std::shared_ptr<Communicator> communicator);
-    static void count_evicted();            // for the report, when p2p evicts a communicator
-    static void count_reused(long number);  // for the report, when LocalMembers are reused
+    static void count_evicted();  // for the report, when p2p evicts a communicator
 
     // The number of the communicators that are made with this unique id: the same on all members, never 0.
     static std::uint64_t id_of(const UniqueId& unique);
 
-    // Destroys all remaining communicators, at MPI_Finalize; all members call it. Aborts those that do not end in time.
+    // Destroys all remaining communicators, at MPI_Finalize; all members call it. Leaves those alone that do not end in
+    // time.
     static void end_all();
 
-    static Counters counters();  // asks NCCL about pending set-ups
+    static Counters counters();
 
     const Group& group() const { return group_; }
-    int rank() const { return rank_; }
+    int rank() const { return first_; }  // of the first member of this process
     int size() const { return static_cast<int>(group_.size()); }
     std::uint64_t id() const { return id_; }
-    ncclComm* handle() const { return handle_; }
-    device::Stream& device_stream() { return device_stream_; }
-    device::Context context() const { return device_stream_.context(); }
+    std::size_t members() const { return device_streams_.size(); }  // of this process
+    ncclComm* handle(std::size_t member = 0) const;
+    device::Stream& device_stream(std::size_t member = 0) { return device_streams_[member]; }
+    device::Context context(std::size_t member = 0) const { return device_streams_[member].context(); }
 
-    // Waits until NCCL has finished the launch of a call that returned ncclInProgress. Returns "" or the error.
-    std::string wait_launched(int result, const progress::Deadline& deadline);
+    // Tells whether something may be launched: it has been made, and neither aborted nor ended.
+    bool usable() const;
+    bool alive() const;  // the contexts of all members still exist
 
-    // Waits, driving MPI's progress, until all work on the stream is done. Returns "" or the error.
-    std::string finish(const progress::Deadline& deadline);
+    // To be held while the handles are used and another thread might call abort().
+    std::unique_lock<std::mutex> hold_handles();
 
-    // The state that NCCL reports for its last call and for all work under way (ncclResult_t). The caller holds the
-    // handle, or nobody else has it. An operation counts as successful only if this is asked after its stream has come
-    // to its end: NCCL ends the stream's work also when it fails.
+    // While an operation is between enter() and leave(), the communicator is neither reused nor destroyed, and what
+    // `operation` owns stays until NCCL has let go of it, also when the communicator is aborted.
+    void enter(std::shared_ptr<void> operation);
+    void leave(const void* operation);
+    bool in_use() const;
+
+    // Launches something: `queue` puts it on the streams and returns "" or the error. It is called here, unless NCCL
+    // has to connect ranks first: then it is called on another thread, and must own all that it uses. Nothing else may
+    // be launched until launched() returns something. The caller holds the handles.
+    void launch(std::span<const Peers> peers, bool collective, std::function<std::string()> queue);
+    std::optional<std::string> launched();  // nothing while the launch is under way; "" or its error afterwards
+
+    // The state of all work under way (ncclResult_t). The caller holds the handles. An operation counts as successful
+    // only if this is asked after its streams have come to their end: NCCL ends the streams' work also when it fails.
     int state() const;
+    std::string describe(int result) const;  // in words
 
     // The error that NCCL reports on this process, or "".
     std::string failure_here();
@@ -159,52 +174,32 @@ class Communicator {
     // aborts the communicator.
     void fail(const std::string& why);
 
-    // Why the communicator has been aborted, as far as is known. The caller holds the handle.
+    // Why the communicator has been aborted, as far as is known. The caller holds the handles.
     std::string why_unusable() const;
 
-    // Has NCCL release all resources (ncclCommAbort). Nothing can be launched afterwards.
+    // Has NCCL release all resources (ncclCommAbort), on another thread. Nothing can be launched afterwards.
     void abort();
-    bool usable() const { return handle_ != nullptr; }
-
-    // To be held while the handle is used and another thread might call abort().
-    std::unique_lock<std::mutex> hold_handle() { return std::unique_lock(handle_mutex_); }
-
-    // While p2p has transfers reserved or under way on it, the communicator is neither reused nor destroyed.
-    void begin_transfer() { transfers_.fetch_add(1, std::memory_order_relaxed); }
-    void end_transfer() { transfers_.fetch_sub(1, std::memory_order_relaxed); }
-    bool in_transfer() const { return transfers_.load(std::memory_order_relaxed) != 0; }
 
   private:
-    // One ncclCommSplit. The parent refers to it while it is under way, the child until the child has its handle. NCCL
-    // stores the new handle here when the split is done.
-    struct Split {
-        explicit Split(int of_color);
-        const int color;
-        const progress::Deadline deadline;
-        ncclComm* handle = nullptr;
-        bool made = false, wanted = true;
-    };
-    void end_split();
-    Making step_child(std::string& problem);
-    void give_up_child();
-    void adopt(ncclComm* handle);
+    struct Handles;
+    struct Connected;  // of one member: the ranks to and from which NCCL has connections
+    Communicator(const Plan& plan);
+    std::string begin_member(const Plan& plan, std::size_t member);
+    bool connects(std::span<const Peers> peers, bool collective);
+    bool begin_abort();
 
-    Communicator(Group group, int rank, std::uint64_t id) : group_(std::move(group)), rank_(rank), id_(id) {}
-    Group group_;
-    int rank_;
-    std::uint64_t id_;
-    ncclComm* handle_ = nullptr;
-    std::mutex handle_mutex_;
-    device::Stream device_stream_;
-    bool ending_ = false, made_ = false, split_off_ = false;
-    const char* made_by_ = "ncclCommInitRankConfig";
-    std::shared_ptr<Split> split_;            // of a parent: guarded by handle_mutex_
-    std::shared_ptr<Communicator> parent_;    // of a child that has no handle yet
-    std::atomic<bool> split_pending_{false};  // a split of this communicator, or the one that makes it, is under way
-    std::uint64_t splits_ = 0;                // how many splits it was the parent of
-    std::atomic<int> transfers_{0};
+    const Group group_;
+    const int first_;
+    const std::uint64_t id_;
+    const std::shared_ptr<Handles> handles_;  // shared with the threads that are inside NCCL
+    std::vector<device::Stream> device_streams_;
+    std::vector<std::shared_ptr<Background>> making_;  // by member, until the communicator is made
+    std::shared_ptr<Background> launching_, ending_;
+    std::string launch_failure_;
+    std::vector<Connected> connected_;
+    std::atomic<bool> made_{false};
     std::unique_ptr<Failures> failures_;
-    std::string failure_;                     // the first failure; guarded by handle_mutex_
+    std::string failure_;                     // the first failure; guarded by the handles' mutex
     std::atomic<bool> failure_known_{false};  // all members know of the failure, or the message is on its way
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "datatype/layout.hpp"
+#include "nccl/group_call.hpp"
 #include "pack/neighbours.hpp"
 
 namespace swy::nccl {
@@ -245,9 +246,9 @@ ncclResult_t exchange(const Launch& l, const std::vector<Block>& sends, const st
         return ncclSuccess;
     GroupCall group(l.nccl);
     for (const Block& block : sends)
-        group.add(l.nccl.Send(block.data, block.bytes, ncclInt8, block.peer, l.communicator.handle(), l.stream()));
+        group.add(l.nccl.Send(block.data, block.bytes, ncclInt8, block.peer, l.comm, l.stream));
     for (const Block& block : receives)
-        group.add(l.nccl.Recv(block.data, block.bytes, ncclInt8, block.peer, l.communicator.handle(), l.stream()));
+        group.add(l.nccl.Recv(block.data, block.bytes, ncclInt8, block.peer, l.comm, l.stream));
     return group.end();
 }
 
@@ -260,35 +261,33 @@ ncclResult_t exchange(const Launch& l) {
 ncclResult_t gather(const Launch& l) {
     if (l.nccl.Gather == nullptr)
         return exchange(l);
-    if (l.communicator.rank() != l.work.root) {
+    if (l.rank != l.work.root) {
         const Block& own = l.work.sends.front();
-        return l.nccl.Gather(own.data, own.data, own.bytes, ncclInt8, l.work.root, l.communicator.handle(), l.stream());
+        return l.nccl.Gather(own.data, own.data, own.bytes, ncclInt8, l.work.root, l.comm, l.stream);
     }
     auto* recv = static_cast<std::byte*>(l.work.recv);
-    const auto* own = recv + static_cast<std::size_t>(l.communicator.rank()) * l.work.count;
-    return l.nccl.Gather(own, recv, l.work.count, ncclInt8, l.work.root, l.communicator.handle(), l.stream());
+    const auto* own = recv + static_cast<std::size_t>(l.rank) * l.work.count;
+    return l.nccl.Gather(own, recv, l.work.count, ncclInt8, l.work.root, l.comm, l.stream);
 }
 
 ncclResult_t scatter(const Launch& l) {
     if (l.nccl.Scatter == nullptr)
         return exchange(l);
-    if (l.communicator.rank() != l.work.root) {
+    if (l.rank != l.work.root) {
         const Block& own = l.work.receives.front();
-        return l.nccl.Scatter(own.data, own.data, own.bytes, ncclInt8, l.work.root, l.communicator.handle(),
-                              l.stream());
+        return l.nccl.Scatter(own.data, own.data, own.bytes, ncclInt8, l.work.root, l.comm, l.stream);
     }
     auto* send = static_cast<std::byte*>(const_cast<void*>(l.work.send));
-    auto* own = send + static_cast<std::size_t>(l.communicator.rank()) * l.work.count;
-    return l.nccl.Scatter(send, own, l.work.count, ncclInt8, l.work.root, l.communicator.handle(), l.stream());
+    auto* own = send + static_cast<std::size_t>(l.rank) * l.work.count;
+    return l.nccl.Scatter(send, own, l.work.count, ncclInt8, l.work.root, l.comm, l.stream);
 }
 
 ncclResult_t allgatherv(const Launch& l) {
     GroupCall group(l.nccl);
     for (const Block& block : l.work.receives) {
-        const bool own = block.peer == l.communicator.rank() && !l.work.sends.empty();
+        const bool own = block.peer == l.rank && !l.work.sends.empty();
         const std::byte* send = own ? l.work.sends.front().data : block.data;
-        group.add(
-            l.nccl.Broadcast(send, block.data, block.bytes, ncclInt8, block.peer, l.communicator.handle(), l.stream()));
+        group.add(l.nccl.Broadcast(send, block.data, block.bytes, ncclInt8, block.peer, l.comm, l.stream));
     }
     return group.end();
 }

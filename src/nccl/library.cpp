@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <string_view>
 
 #include "settings/settings.hpp"
 #include "topology/nics.hpp"
@@ -12,7 +13,7 @@ namespace swy::nccl {
 namespace {
 
 constexpr int kOldestVersion = 21800;
-constexpr int kFirstWithSplit = 21801;
+constexpr int kFirstToConnectLate = 22200;
 constexpr int kFirstScalable = 22300;
 constexpr int kFirstWithExchanges = 22800;
 
@@ -20,7 +21,7 @@ struct Library {
     Entries entries;
     std::string problem;
     int version = 0;
-    bool usable = false, old = false;
+    bool usable = false, old = false, connects_late = false;
 };
 
 std::string in_digits(int code) {
@@ -61,20 +62,32 @@ const char* bind_all(void* handle, Entries& e) {
     return nullptr;
 }
 
-// Sets NCCL_IB_HCA to the network adapters near the GPU. NCCL reads its variables when it is first used; where the
-// program has loaded it already, that may be over.
-void tell_nics(const std::string& file) {
-    if (settings::values().nics != settings::Nics::kNear || dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD) != nullptr)
+// NCCL reads its variables when it is first used; where the program has loaded the library before, that may be over.
+
+// Sets NCCL_IB_HCA to the network adapters near the GPU.
+void tell_nics(bool loaded_before) {
+    if (settings::values().nics != settings::Nics::kNear || loaded_before)
         return;
     if (const std::string devices = topology::rdma_devices_to_tell(); !devices.empty())
         setenv("NCCL_IB_HCA", devices.c_str(), 0);
+}
+
+// Has NCCL make all of a communicator's connections for collectives when the communicator is made: later they would
+// block whoever launches. Returns whether that is certain.
+bool connect_early(bool loaded_before) {
+    if (!loaded_before)
+        setenv("NCCL_RUNTIME_CONNECT", "0", 0);
+    const char* value = std::getenv("NCCL_RUNTIME_CONNECT");
+    return value != nullptr && std::string_view(value) == "0";
 }
 
 Library open_library() {
     Library library;
     const std::string& wish = settings::values().nccl_library;
     const std::string file = wish.empty() ? "libnccl.so.2" : wish;
-    tell_nics(file);
+    const bool loaded_before = dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD) != nullptr;
+    tell_nics(loaded_before);
+    library.connects_late = !connect_early(loaded_before);
     // RTLD_LOCAL: the program may have loaded an NCCL of its own, and neither may see the other's symbols.
     void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
@@ -98,8 +111,7 @@ Library open_library() {
             fmt::format("{} lacks {}: is it NCCL? Name another library in SWITCHYARD_NCCL_LIBRARY", file, missing);
     } else {
         library.usable = true;
-        if (library.version >= kFirstWithSplit)
-            bind(handle, "ncclCommSplit", library.entries.CommSplit);
+        library.connects_late &= library.version >= kFirstToConnectLate;
         if (library.version >= kFirstScalable)
             bind(handle, "ncclCommInitRankScalable", library.entries.CommInitRankScalable);
         if (library.version >= kFirstWithExchanges) {
@@ -152,6 +164,9 @@ bool too_old() {
 }
 int version() {
     return library().version;
+}
+bool connects_collectives_late() {
+    return library().connects_late;
 }
 std::string version_text() {
     return library().version == 0 ? "" : in_digits(library().version);

@@ -29,9 +29,6 @@ struct Entries {
     decltype(&::ncclSend) Send = nullptr;
     decltype(&::ncclRecv) Recv = nullptr;
 
-    // 2.18.1
-    decltype(&::ncclCommSplit) CommSplit = nullptr;
-
     // 2.23
     ncclResult_t (*CommInitRankScalable)(ncclComm_t*, int, int, int, ncclUniqueId*, ncclConfig_t*) = nullptr;
 
@@ -48,6 +45,11 @@ const std::string& problem();
 bool too_old();              // found, but older than 2.18
 int version();               // NCCL_VERSION_CODE of the loaded library; 0 when there is none
 std::string version_text();  // "2.28.9", "" when there is none
+
+// Tells whether this NCCL connects the ranks for collectives when an operation first needs it, and not already when a
+// communicator is made. From 2.22 on NCCL does so where its memory allows, unless NCCL_RUNTIME_CONNECT=0 was set before
+// its first use (init.cc), as it is here where nobody has loaded the library before.
+bool connects_collectives_late();
 
 // For example "ncclSystemError (unhandled system error): ..." with NCCL's last error text.
 std::string describe(ncclResult_t result, ncclComm_t comm);

@@ -1,31 +1,175 @@
 #include "nccl/operation.hpp"
 
+#include <mutex>
 #include <utility>
 
-#include "nccl/launch.hpp"
+#include "nccl/group_call.hpp"
 #include "nccl/library.hpp"
-#include "progress/wait.hpp"
+#include "progress/engine.hpp"
+#include "report/trace.hpp"
+#include "settings/settings.hpp"
 
 namespace swy::nccl {
+namespace {
 
-Operation::Operation(Work work, std::shared_ptr<Communicator> communicator)
-    : work_(std::move(work)), communicator_(std::move(communicator)) {
-    communicator_->begin_transfer();
+// NCCL forbids that two threads launch on one device at once (NCCL guide, "Thread safety").
+std::mutex launch_mutex;
+
+}  // namespace
+
+// What is queued, and what NCCL may be working on. A thread that connects ranks shares it, and an aborted communicator
+// keeps it until NCCL has let go of it.
+class Operation::Body {
+  public:
+    Body(std::unique_ptr<Job> job, std::shared_ptr<Communicator> communicator)
+        : job_(std::move(job)), communicator_(std::move(communicator)), streams_(communicator_->members()) {}
+
+    void use_communicators_streams() {
+        for (std::size_t member = 0; member < streams_.size(); ++member)
+            streams_[member] = &communicator_->device_stream(member);
+    }
+    void use(device::Stream& programs) { streams_.front() = &programs; }
+    void use_own_streams() { own_.resize(streams_.size()); }
+
+    std::string ready() {
+        return each_member([this](std::size_t member) -> std::string {
+            device::Result result = 0;
+            if (!own_.empty()) {
+                result = device::Stream::acquire(communicator_->context(member), own_[member]);
+                streams_[member] = &own_[member];
+            }
+            if (result == 0 && job_->uses_programs_memory())
+                result = progress::wait_for_program(*streams_[member]);
+            return result == 0 ? std::string{} : "no CUDA stream for NCCL: " + device::describe(result);
+        });
+    }
+
+    // Puts all launches on the streams: what other ranks launch may wait for any of them.
+    std::string queue() {
+        std::string failure;
+        for (std::size_t launch = 0; launch < job_->launches() && failure.empty(); ++launch) {
+            failure = here(
+                [&](std::size_t member) { return job_->before(launch, member, *communicator_, *streams_[member]); });
+            if (failure.empty())
+                failure = call(launch);
+        }
+        return failure.empty() ? here([&](std::size_t member) { return job_->after(member, *streams_[member]); })
+                               : failure;
+    }
+
+    // Nobody waits for a launch under way any more: its thread leaves the streams alone from now on.
+    void give_up() {
+        const std::scoped_lock lock(mutex_);
+        given_up_ = true;
+    }
+
+    std::vector<Peers> peers() const {
+        std::vector<Peers> all(streams_.size());
+        for (std::size_t launch = 0; launch < job_->launches(); ++launch)
+            for (std::size_t member = 0; member < all.size(); ++member)
+                if (job_->takes_part(member))
+                    job_->add_peers(launch, member, *communicator_, all[member]);
+        return all;
+    }
+    bool has_collective() const { return job_->has_collective(); }
+
+    // The events mark the operation's end once NCCL has put it on the streams.
+    std::string record() {
+        return each_member([this](std::size_t member) {
+            const device::Result recorded = streams_[member]->record();
+            return recorded != 0 ? device::describe(recorded) : std::string{};
+        });
+    }
+
+    bool ended(device::Result& failed) {
+        bool all = true;
+        each_member([&](std::size_t member) {
+            bool finished = false;
+            if (failed == 0)
+                failed = streams_[member]->query(finished);
+            all &= finished;
+            return std::string();
+        });
+        return all && failed == 0;
+    }
+
+    void trace() {
+        for (const Launched& one : std::exchange(traced_, {}))
+            streams_[one.member]->launched(one.called.name, one.called.bytes, one.begin);
+    }
+
+  private:
+    struct Launched {
+        std::size_t member;
+        Called called;
+        report::trace::Time begin;
+    };
+
+    template <typename Do>
+    std::string each_member(Do action) {
+        for (std::size_t member = 0; member < streams_.size(); ++member) {
+            if (!job_->takes_part(member))
+                continue;
+            const device::ContextScope scope(communicator_->context(member));
+            if (std::string failure = action(member); !failure.empty())
+                return failure;
+        }
+        return {};
+    }
+
+    template <typename Do>
+    std::string here(Do action) {
+        const std::scoped_lock lock(mutex_);
+        return given_up_ ? "it was given up" : each_member(action);
+    }
+
+    // Several members are one group: launched one after the other they would wait for each other.
+    std::string call(std::size_t launch) {
+        std::optional<GroupCall> group;
+        if (streams_.size() > 1)
+            group.emplace(*load());
+        ncclResult_t last = ncclSuccess;
+        each_member([&](std::size_t member) {
+            const report::trace::Started started;
+            const Called called = job_->call(launch, member, *communicator_, streams_[member]->stream());
+            if (report::trace::on && !called.name.empty())
+                traced_.push_back({member, called, started.time});
+            last = static_cast<ncclResult_t>(called.result);
+            if (group)
+                group->add(last);
+            return std::string();
+        });
+        if (group)
+            last = group->end();
+        return last == ncclSuccess ? std::string{} : nccl::describe(last, nullptr);
+    }
+
+    const std::unique_ptr<Job> job_;
+    const std::shared_ptr<Communicator> communicator_;
+    std::vector<device::Stream> own_;
+    std::vector<device::Stream*> streams_;  // by member
+    std::vector<Launched> traced_;
+    std::mutex mutex_;
+    bool given_up_ = false;
+};
+
+Operation::Operation(std::unique_ptr<Job> job, std::shared_ptr<Communicator> communicator, On on)
+    : communicator_(std::move(communicator)), body_(std::make_shared<Body>(std::move(job), communicator_)) {
+    if (on == On::kOwnStreams)
+        body_->use_own_streams();
+    else
+        body_->use_communicators_streams();
+    communicator_->enter(body_);
 }
 
 Operation::~Operation() {
-    communicator_->end_transfer();
+    body_->give_up();
+    communicator_->leave(body_.get());
 }
 
-// The operation has a stream of its own: NCCL keeps the order of launches across streams, and each stream has an event
-// that tells when its operation is done.
 bool Operation::ready() {
-    device::Result result = device::Stream::acquire(communicator_->context(), device_stream_);
-    if (result == 0)
-        result = progress::wait_for_program(device_stream_);
-    if (result != 0)
-        failure_ = "no CUDA stream for NCCL: " + device::describe(result);
-    return result == 0;
+    failure_ = body_->ready();
+    return failure_.empty();
 }
 
 void Operation::launch() {
@@ -34,36 +178,30 @@ void Operation::launch() {
 }
 
 void Operation::begin() {
-    const auto lock = communicator_->hold_handle();
+    const auto lock = communicator_->hold_handles();
     if (!communicator_->usable())
         return end(communicator_->why_unusable());
     if (!failure_.empty())
         return end(failure_);
-    const device::ContextScope scope(communicator_->context());
     state_ = State::kLaunching;
-    launch_next();
+    {
+        const std::scoped_lock one(launch_mutex);
+        communicator_->launch(body_->peers(), body_->has_collective(), [body = body_] { return body->queue(); });
+    }
+    look_whether_launched();
 }
 
-void Operation::launch_next() {
-    if (std::string failure = before_launch(work_, launches_, communicator_->size(), device_stream_); !failure.empty())
-        return end(std::move(failure));
-    launch_returned(launch_collective(work_, launches_++, *communicator_, device_stream_));
-}
-
-// The event may be recorded only when NCCL has put the operation on the stream: only then does it mark the operation's
-// end.
-void Operation::launch_returned(int result) {
-    if (result == ncclInProgress)
+void Operation::look_whether_launched() {
+    std::optional<std::string> failure = communicator_->launched();
+    if (!failure)
         return;
-    if (result != ncclSuccess)
-        return end(describe(static_cast<ncclResult_t>(result), communicator_->handle()));
-    if (launches_ < launches_of(work_))
-        return launch_next();
-    state_ = State::kRunning;
-    if (std::string failure = after_launches(work_, device_stream_); !failure.empty())
-        return end(std::move(failure));
-    if (const device::Result recorded = device_stream_.record(); recorded != 0)
-        end(device::describe(recorded));
+    if (failure->empty()) {
+        state_ = State::kRunning;
+        body_->trace();
+        failure = body_->record();
+    }
+    if (!failure->empty())
+        end(std::move(*failure));
 }
 
 bool Operation::step() {
@@ -79,7 +217,7 @@ bool Operation::step() {
     return moved;
 }
 
-// Tells the other ranks, which wait in NCCL for this rank's part. Must not be called while the handle is held, since
+// Tells the other ranks, which wait in NCCL for this rank's part. Must not be called while the handles are held, since
 // the communicator is aborted.
 void Operation::tell_failure() {
     if (done() && !failure_.empty())
@@ -87,33 +225,98 @@ void Operation::tell_failure() {
 }
 
 bool Operation::advance() {
-    const auto lock = communicator_->hold_handle();
+    const auto lock = communicator_->hold_handles();
     if (!communicator_->usable()) {
         end(communicator_->why_unusable());
         return true;
     }
-    const device::ContextScope scope(communicator_->context());
-    // The stream is queried before NCCL's state is: when the stream has come to its end, NCCL's state shows whether the
-    // operation has failed.
-    bool finished = false;
-    const device::Result queried = state_ == State::kRunning ? device_stream_.query(finished) : 0;
-    const auto now = static_cast<ncclResult_t>(communicator_->state());
     if (state_ == State::kLaunching) {
-        launch_returned(now);
+        look_whether_launched();
         return state_ != State::kLaunching;
     }
-    if (now != ncclSuccess && now != ncclInProgress)
-        end(describe(now, communicator_->handle()));
-    else if (queried != 0)
-        end(device::describe(queried));
+    // The streams are queried before NCCL's state is: when they have come to their end, NCCL's state shows whether the
+    // operation has failed.
+    device::Result failed = 0;
+    const bool finished = body_->ended(failed);
+    if (const int now = communicator_->state(); now != 0)
+        end(communicator_->describe(now));
+    else if (failed != 0)
+        end(device::describe(failed));
     else if (finished)
         end({});
     return done();
 }
 
 void Operation::end(std::string failure) {
+    if (state_ == State::kLaunching)
+        body_->give_up();
     failure_ = std::move(failure);
     state_ = State::kDone;
+}
+
+std::optional<std::string> ended(const Operation& operation, const progress::Deadline& deadline) {
+    if (operation.done())
+        return operation.failure();
+    if (deadline.passed())
+        return "SWITCHYARD_TIMEOUT has passed: all ranks had entered the call, the transfer did not finish";
+    return std::nullopt;
+}
+
+std::string run(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& communicator) {
+    const progress::Deadline deadline(settings::values().timeout);
+    Operation operation(std::move(job), communicator, Operation::On::kCommunicatorsStreams);
+    operation.ready();
+    operation.launch();
+    for (;;) {
+        operation.step();
+        if (std::optional<std::string> over = ended(operation, deadline)) {
+            if (!operation.done())
+                communicator->fail(*over);
+            return *over;
+        }
+        progress::progress();
+    }
+}
+
+namespace {
+
+// Waits until a launch that connects ranks is through.
+std::string wait_launched(Communicator& communicator) {
+    const progress::Deadline deadline(settings::values().timeout);
+    for (;;) {
+        {
+            const auto lock = communicator.hold_handles();
+            if (!communicator.usable())
+                return communicator.why_unusable();
+            if (std::optional<std::string> failure = communicator.launched())
+                return *failure;
+        }
+        if (deadline.passed())
+            return "SWITCHYARD_TIMEOUT has passed";
+        if (std::string other = communicator.failure_elsewhere(); !other.empty())
+            return other;
+        progress::progress();
+    }
+}
+
+}  // namespace
+
+std::string Operation::enqueue(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& communicator,
+                               device::Stream& programs) {
+    const auto body = std::make_shared<Body>(std::move(job), communicator);
+    body->use(programs);
+    {
+        const auto lock = communicator->hold_handles();
+        if (!communicator->usable())
+            return communicator->why_unusable();
+        const std::scoped_lock one(launch_mutex);
+        communicator->launch(body->peers(), body->has_collective(), [body] { return body->queue(); });
+    }
+    std::string failure = wait_launched(*communicator);
+    body->give_up();
+    if (failure.empty())
+        body->trace();
+    return failure;
 }
 
 }  // namespace swy::nccl

@@ -1,5 +1,5 @@
-// One non-blocking collective on NCCL as a state machine that never blocks: prepared, launched, running (NCCL has put
-// it on the stream), done. The operations of src/coll own these and determine the order of launches.
+// One operation on an NCCL communicator as a state machine that never blocks: prepared, launched, running (NCCL has put
+// it on the streams), done. src/coll, src/ext/multi and p2p own these and determine the order of launches.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,20 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "nccl/collectives.hpp"
 #include "nccl/communicator.hpp"
+#include "nccl/job.hpp"
 #include "progress/wait.hpp"
 
 namespace swy::nccl {
 
 class Operation {
   public:
-    // `work` comes from prepare().
-    Operation(Work work, std::shared_ptr<Communicator> communicator);
+    // The streams on which it runs: those of the communicator, or, where other operations use them too, its own. NCCL
+    // keeps the order of launches across streams, and each stream has an event that tells when its work is done.
+    enum class On : std::uint8_t { kCommunicatorsStreams, kOwnStreams };
+    Operation(std::unique_ptr<Job> job, std::shared_ptr<Communicator> communicator, On on);
     ~Operation();  // one that was launched must be done, or its communicator aborted
     Operation(const Operation&) = delete;
     Operation& operator=(const Operation&) = delete;
@@ -32,36 +35,36 @@ class Operation {
     // Tells whether NCCL has finished the launch, so that other operations may be launched on the communicator.
     bool launch_finished() const { return state_ >= State::kRunning; }
     bool done() const { return state_ == State::kDone; }
-    // Valid once done(); "" is success, otherwise the communicator has been aborted.
+    // Valid once done(); "" is success, otherwise the communicator has been aborted and the other members told.
     const std::string& failure() const { return failure_; }
     Communicator& communicator() { return *communicator_; }
 
+    // Puts a job on a stream of the program's, in the context of the communicator's one member. NCCL has it on the
+    // stream when this returns: where NCCL has to connect ranks first, this waits for them with MPI's progress, since
+    // what the program queues next must come behind. Returns "" or the error, of which nobody has been told.
+    static std::string enqueue(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& communicator,
+                               device::Stream& programs);
+
   private:
     enum class State : std::uint8_t { kNew, kLaunching, kRunning, kDone };
+    class Body;
     void begin();
     bool advance();
-    void launch_next();
-    void launch_returned(int result);
+    void look_whether_launched();
     void end(std::string failure);
     void tell_failure();
 
-    const Work work_;
     const std::shared_ptr<Communicator> communicator_;
-    device::Stream device_stream_;
-    std::size_t launches_ = 0;  // launches started
+    const std::shared_ptr<Body> body_;
     State state_ = State::kNew;
     std::string failure_;
 };
 
-// The outcome of a launched operation (Operation or MembersOperation): nothing while it runs, otherwise its failure, ""
-// on success.
-template <typename AnyOperation>
-std::optional<std::string> ended(const AnyOperation& operation, const progress::Deadline& deadline) {
-    if (operation.done())
-        return operation.failure();
-    if (deadline.passed())
-        return "SWITCHYARD_TIMEOUT has passed: all ranks had entered the call, the transfer did not finish";
-    return std::nullopt;
-}
+// Runs a job on the communicator's streams and waits, driving MPI's progress. Returns "" or the error: the communicator
+// then is aborted, and the other members, which wait for this one, are told.
+std::string run(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& communicator);
+
+// The outcome of a launched operation: nothing while it runs, otherwise its failure, "" on success.
+std::optional<std::string> ended(const Operation& operation, const progress::Deadline& deadline);
 
 }  // namespace swy::nccl

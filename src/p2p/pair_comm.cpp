@@ -92,16 +92,20 @@ void PairComm::enter(State state) {
 }
 
 bool PairComm::alive() const {
-    return communicators_ == nullptr || communicators_->usable();
+    return communicator_ == nullptr || communicator_->alive();
 }
 
 void PairComm::begin(const nccl::UniqueId& unique) {
     std::string problem;
     const std::size_t first = role == Role::kSender ? 0 : others;
     // No cache looks it up by its members, so they need no names.
-    communicators_ = nccl::LocalMembers::begin(nccl::Group(contexts_.size() + others), static_cast<int>(first),
-                                               contexts_, unique, kChannels, problem);
-    if (communicators_ == nullptr)
+    communicator_ = nccl::Communicator::begin({.group = nccl::Group(contexts_.size() + others),
+                                               .first = static_cast<int>(first),
+                                               .contexts = contexts_,
+                                               .ids = std::span(&unique, 1),
+                                               .channels = kChannels},
+                                              problem);
+    if (communicator_ == nullptr)
         break_off(problem);
     else
         enter(State::kMaking);
@@ -111,7 +115,7 @@ void PairComm::begin(const nccl::UniqueId& unique) {
 
 bool PairComm::make() {
     std::string problem;
-    switch (communicators_->step_make(problem)) {
+    switch (communicator_->step_make(problem)) {
         case nccl::Communicator::Making::kUnderWay:
             if (!deadline_.passed())
                 return false;
@@ -136,7 +140,7 @@ bool PairComm::step() {
         case State::kReady:
             return run();
         case State::kEnding:
-            if (!communicators_->step_end())
+            if (!communicator_->step_end())
                 return false;
             enter(State::kGone);
             return true;
@@ -150,7 +154,7 @@ int PairComm::rank_there(std::size_t device) const {
 }
 
 // Connects the pairs of devices that exchange data in a message of which each end's runs are equal shares.
-std::vector<nccl::Piece> PairComm::greetings() const {
+std::vector<nccl::Piece> PairComm::pairs() const {
     std::vector<nccl::Piece> pieces;
     const std::size_t own = ordinals.size();
     pack::each_stretch(own * others, others, own, [&](std::size_t mine, std::size_t theirs, std::size_t, std::size_t) {
@@ -163,22 +167,22 @@ void PairComm::launch(bool told) {
     ++launched_here_;
     if (launches_first(peer) && !told)
         tell(peer, PairCommMessage::kLaunched, id);
-    operation_->launch(false);
+    operation_->ready();  // where that fails, launch() does
+    operation_->launch();
 }
 
 // Runs one operation at a time: streams share a GPU's few queues, and an operation that waits there for the one before
 // would hold up what other streams have behind it.
 bool PairComm::run() {
-    using Kind = nccl::PointToPoint::Kind;
     const bool greeting = state_ == State::kGreeting;
     PairCommTransfer* const transfer = greeting || queue_.empty() ? nullptr : queue_.front();
     bool moved = false;
     if (operation_ == nullptr) {
         if ((!greeting && transfer == nullptr) || !may_launch())
             return false;
-        const Kind kind = greeting ? Kind::kGreeting : role == Role::kSender ? Kind::kSend : Kind::kReceive;
-        operation_ = std::make_unique<nccl::PointToPoint>(communicators_->members(), kind,
-                                                          greeting ? greetings() : std::move(transfer->pieces));
+        operation_ = std::make_unique<nccl::Operation>(
+            greeting ? nccl::greeting(pairs()) : nccl::transfer(std::move(transfer->pieces)), communicator_,
+            nccl::Operation::On::kCommunicatorsStreams);
         launch(!greeting && transfer->told);
         moved = true;
     }
@@ -207,8 +211,11 @@ std::unique_ptr<staging::Transfer> PairComm::add(const pack::Payload& payload, s
     std::vector<nccl::Piece> pieces;
     const std::size_t own = payload.part_bytes();
     pack::each_stretch(bytes, own, part, [&](std::size_t mine, std::size_t theirs, std::size_t at, std::size_t length) {
-        pieces.push_back(
-            {.member = mine, .peer = rank_there(theirs), .data = payload.part(mine) + at % own, .bytes = length});
+        pieces.push_back({.send = role == Role::kSender,
+                          .member = mine,
+                          .peer = rank_there(theirs),
+                          .data = payload.part(mine) + at % own,
+                          .bytes = length});
     });
     auto transfer = std::make_unique<PairCommTransfer>(shared_from_this(), std::move(pieces), told);
     asked_to_close = false;
@@ -224,7 +231,7 @@ void PairComm::close() {
 }
 
 void PairComm::begin_end() {
-    enter(communicators_->start_end() ? State::kEnding : State::kGone);
+    enter(communicator_->start_end() ? State::kEnding : State::kGone);
 }
 
 void PairComm::decline() {
@@ -235,14 +242,14 @@ void PairComm::break_off(const std::string& why, bool tell_peer) {
     const auto self = shared_from_this();
     if (state_ == State::kGone)
         return;
-    if (state_ == State::kEnding && !communicators_->gone()) {
+    if (state_ == State::kEnding) {
         // It is no longer needed; how it ends concerns nobody.
-        communicators_->abort();
+        nccl::Communicator::finish_ending(communicator_);
         enter(State::kGone);
         return;
     }
-    if (communicators_ != nullptr)
-        communicators_->abort();
+    if (communicator_ != nullptr)
+        communicator_->abort();
     operation_.reset();
     enter(State::kGone);
     broken_ = true;
@@ -254,12 +261,12 @@ void PairComm::break_off(const std::string& why, bool tell_peer) {
 }
 
 void PairComm::stop() {
-    if (state_ == State::kReady && queue_.empty() && communicators_->start_end())
-        nccl::LocalMembers::finish_ending(communicators_);
+    if (state_ == State::kReady && queue_.empty() && communicator_->start_end())
+        nccl::Communicator::finish_ending(communicator_);
     else if (state_ == State::kEnding)
-        nccl::LocalMembers::finish_ending(communicators_);
-    else if (communicators_ != nullptr)
-        communicators_->abort();
+        nccl::Communicator::finish_ending(communicator_);
+    else if (communicator_ != nullptr)
+        communicator_->abort();
     for (PairCommTransfer* transfer : std::exchange(queue_, {}))
         transfer->finish("MPI was finalized");
     enter(State::kGone);

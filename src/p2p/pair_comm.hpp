@@ -15,8 +15,8 @@
 
 #include "device/device.hpp"
 #include "nccl/communicator.hpp"
-#include "nccl/local_members.hpp"
-#include "nccl/point_to_point.hpp"
+#include "nccl/operation.hpp"
+#include "nccl/transfer.hpp"
 #include "p2p/control.hpp"
 #include "pack/payload.hpp"
 #include "progress/wait.hpp"
@@ -116,7 +116,7 @@ class PairComm : public std::enable_shared_from_this<PairComm> {
     bool make();
     bool run();
     bool may_launch() const { return launches_first(peer) || launched_there_ > launched_here_; }
-    std::vector<nccl::Piece> greetings() const;
+    std::vector<nccl::Piece> pairs() const;  // of devices here and there
     int rank_there(std::size_t device) const;
     void launch(bool told);
     void begin_end();
@@ -125,8 +125,8 @@ class PairComm : public std::enable_shared_from_this<PairComm> {
     State state_ = State::kOffered;
     Interest interest_;
     progress::Deadline deadline_;
-    std::shared_ptr<nccl::LocalMembers> communicators_;
-    std::unique_ptr<nccl::PointToPoint> operation_;  // one at a time: see run()
+    std::shared_ptr<nccl::Communicator> communicator_;
+    std::unique_ptr<nccl::Operation> operation_;  // one at a time: see run()
     std::deque<PairCommTransfer*> queue_;
     std::uint64_t launched_here_ = 0, launched_there_ = 0;
     bool closing_ = false, was_ready_ = false, broken_ = false, told_ = false;

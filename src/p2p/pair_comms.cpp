@@ -239,10 +239,6 @@ bool Announced::may_launch() const {
     return comm_ == nullptr || all_launched(parent_);
 }
 
-bool Announced::nothing_reserved() const {
-    return comm_ == nullptr || free_of_messages(parent_);
-}
-
 Collective::~Collective() {
     if (comm_ == nullptr)
         return;

@@ -78,7 +78,6 @@ class Announced {
     Announced(const Announced&) = delete;
     Announced& operator=(const Announced&) = delete;
     bool may_launch() const;
-    bool nothing_reserved() const;
 
   private:
     const comm::State* comm_ = nullptr;

@@ -7,7 +7,8 @@
 
 #include "comm/world.hpp"
 #include "nccl/communicator.hpp"
-#include "nccl/point_to_point.hpp"
+#include "nccl/operation.hpp"
+#include "nccl/transfer.hpp"
 #include "p2p/pair_comm.hpp"
 #include "p2p/service.hpp"
 #include "settings/settings.hpp"
@@ -24,8 +25,8 @@ struct Parent {
     int peer = -1;
     std::uint64_t slot = 0;  // of the receive that proposed
     bool peer_launched = false;
-    const nccl::PointToPoint* operation = nullptr;  // once it is launched
-    std::vector<std::uint64_t> crossed;             // slots of proposals that the peer will refuse in favour of its own
+    const nccl::Operation* operation = nullptr;  // once it is launched
+    std::vector<std::uint64_t> crossed;          // slots of proposals that the peer will refuse in favour of its own
     int collectives = 0;
 
     void reserve(int with) {
@@ -73,8 +74,11 @@ void remember(comm::State& comm) {
 class ParentTransfer final : public staging::Transfer {
   public:
     ParentTransfer(std::uint64_t id, std::shared_ptr<nccl::Communicator> communicator, int peer,
-                   nccl::PointToPoint::Kind kind, const nccl::Piece& piece)
-        : id_(id), peer_(peer), communicator_(std::move(communicator)), operation_({communicator_}, kind, {piece}) {}
+                   const nccl::Piece& piece)
+        : id_(id),
+          peer_(peer),
+          communicator_(std::move(communicator)),
+          operation_(nccl::transfer({piece}), communicator_, nccl::Operation::On::kOwnStreams) {}
     ~ParentTransfer() override { ParentTransfer::give_up("the transfer was abandoned"); }
 
     bool step() override {
@@ -99,7 +103,8 @@ class ParentTransfer final : public staging::Transfer {
         launched_ = true;
         if (launches_first(peer_))
             tell(peer_, PairCommMessage::kLaunched, id_);
-        operation_.launch(true);
+        operation_.ready();  // where that fails, launch() does
+        operation_.launch();
         find_parent(id_)->operation = &operation_;
     }
 
@@ -114,7 +119,7 @@ class ParentTransfer final : public staging::Transfer {
     const std::uint64_t id_;
     const int peer_;
     const std::shared_ptr<nccl::Communicator> communicator_;
-    nccl::PointToPoint operation_;
+    nccl::Operation operation_;
     bool launched_ = false;
 };
 
@@ -123,7 +128,7 @@ class ParentTransfer final : public staging::Transfer {
 std::uint64_t parent_for(const pack::Payload& payload, comm::State* comm) {
     if (settings::values().p2p_comm == settings::P2pComm::kPair || comm == nullptr || comm->inter || comm->spans_jobs ||
         comm->nccl == nullptr || comm->ordinal != payload.where.ordinal || !comm->nccl->usable() ||
-        comm->nccl->being_split() || !comm->nccl->device_stream().alive())
+        !comm->nccl->device_stream().alive())
         return 0;
     const auto& busy = shared().in_collective;
     if (std::find(busy.begin(), busy.end(), comm) != busy.end())
@@ -164,7 +169,7 @@ bool give_back(const Control& clear) {
 bool reserve_parent(std::uint64_t id, int from) {
     Parent* parent = find_parent(id);
     const auto communicator = parent == nullptr ? nullptr : parent->communicator.lock();
-    if (communicator == nullptr || !communicator->usable() || communicator->being_split() || parent->collectives != 0)
+    if (communicator == nullptr || !communicator->usable() || parent->collectives != 0)
         return false;
     if (parent->held == Parent::Held::kProposed && parent->peer == from && launches_first(from) == false)
         parent->crossed.push_back(parent->slot);
@@ -190,11 +195,11 @@ std::unique_ptr<staging::Transfer> over_parent(const Control& clear, int peer, c
         parent->free();
         return nullptr;
     }
-    using Kind = nccl::PointToPoint::Kind;
-    const nccl::Piece piece{
-        .peer = static_cast<int>(at - parent->world.begin()), .data = payload.data, .bytes = clear.bytes};
-    auto transfer = std::make_unique<ParentTransfer>(clear.pair_comm, std::move(communicator), peer,
-                                                     sends ? Kind::kSend : Kind::kReceive, piece);
+    const nccl::Piece piece{.send = sends,
+                            .peer = static_cast<int>(at - parent->world.begin()),
+                            .data = payload.data,
+                            .bytes = clear.bytes};
+    auto transfer = std::make_unique<ParentTransfer>(clear.pair_comm, std::move(communicator), peer, piece);
     transfer->step();
     return transfer;
 }
@@ -218,11 +223,6 @@ bool collective_begins(const comm::State& comm, std::uint64_t& id) {
 bool all_launched(std::uint64_t id) {
     const Parent* parent = find_parent(id);
     return parent == nullptr || parent->held == Parent::Held::kFree || parent->launched();
-}
-
-bool free_of_messages(std::uint64_t id) {
-    const Parent* parent = find_parent(id);
-    return parent == nullptr || parent->held == Parent::Held::kFree;
 }
 
 void collective_ends(const comm::State& comm, std::uint64_t id) {

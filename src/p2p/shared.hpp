@@ -52,7 +52,6 @@ void peer_launched_on_parent(std::uint64_t parent, int peer);
 
 bool collective_begins(const comm::State& comm, std::uint64_t& parent);
 bool all_launched(std::uint64_t parent);
-bool free_of_messages(std::uint64_t parent);
 void collective_ends(const comm::State& comm, std::uint64_t parent);
 
 void stop_shared();

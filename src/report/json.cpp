@@ -30,7 +30,6 @@ std::string as_json(const Summary& summary) {
     report["ranks"] = {{"number", summary.ranks.size()}, {"hosts", std::move(hosts)}};
     report["devices"] = std::move(devices);
     report["communicators"] = {{"made", summary.communicators.made},
-                               {"split", summary.communicators.split},
                                {"reused", summary.communicators.reused},
                                {"evicted", summary.communicators.evicted},
                                {"live_max", summary.communicators.live_max}};

@@ -48,8 +48,8 @@ Summary summary_of(const Json& report) {
     for (std::size_t rank = 0; rank < hosts.size(); ++rank)
         summary.ranks.push_back({text_of(hosts.at(rank)), text_of(devices.at(rank))});
     const Json& communicators = report.at("communicators");
-    summary.communicators = {communicators.at("made"), communicators.at("split"), communicators.at("reused"),
-                             communicators.at("evicted"), communicators.at("live_max")};
+    summary.communicators = {communicators.at("made"), communicators.at("reused"), communicators.at("evicted"),
+                             communicators.at("live_max")};
     for (const Json& call : report.at("calls"))
         summary.lines.push_back({call.at("call"),
                                  word_of<Carrier>(call.at("carrier").get<std::string_view>(), kCarriers),

@@ -96,10 +96,10 @@ std::string distinct(const std::vector<std::string>& texts, std::size_t which) {
 }
 
 Communicators sum_of(const Communicators& mine) {
-    const long own[] = {mine.made, mine.split, mine.reused, mine.evicted, mine.live_max};
+    const long own[] = {mine.made, mine.reused, mine.evicted, mine.live_max};
     long all[std::size(own)] = {};
     real::Reduce(own, all, static_cast<int>(std::size(own)), MPI_LONG, MPI_SUM, kRoot, MPI_COMM_WORLD);
-    return {all[0], all[1], all[2], all[3], all[4]};
+    return {all[0], all[1], all[2], all[3]};
 }
 
 void put(std::string_view text, std::FILE* file) {

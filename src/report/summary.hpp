@@ -26,9 +26,7 @@ struct Rank {
 // Counts of NCCL communicators, pair communicators included. Each rank counts its own part of each communicator; the
 // report sums over ranks.
 struct Communicators {
-    long made = 0;  // `split` of these by ncclCommSplit
-    long split = 0;
-    long reused = 0, evicted = 0;
+    long made = 0, reused = 0, evicted = 0;
     long live_max = 0;  // the most at any time on each rank
 };
 

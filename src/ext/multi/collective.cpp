@@ -29,7 +29,6 @@
 #include "ext/multi/host_work.hpp"
 #include "ext/multi/setup.hpp"
 #include "ext/multi/tests.hpp"
-#include "nccl/local_members.hpp"
 #include "nccl/operation.hpp"
 #include "progress/engine.hpp"
 #include "progress/wait.hpp"
@@ -146,7 +145,8 @@ class Collective final : public coll::Collective {
     bool ready(std::vector<nccl::Work> works) {
         if (works.empty())
             return true;
-        operation_ = std::make_unique<nccl::MembersOperation>(std::move(works), comm_->nccl);
+        operation_ = std::make_unique<nccl::Operation>(nccl::collective(std::move(works)), comm_->nccl,
+                                                       nccl::Operation::On::kOwnStreams);
         return operation_->ready();
     }
 
@@ -292,7 +292,7 @@ class Collective final : public coll::Collective {
             return false;
         if (in_order && !channel_->arrived(word()))
             return false;
-        if (in_order && operation_ != nullptr && !claim_.begin(operation_->local().members().front().get()))
+        if (in_order && operation_ != nullptr && !claim_.begin(&operation_->communicator()))
             return false;
         if (operation_ != nullptr)
             operation_->launch();
@@ -377,7 +377,7 @@ class Collective final : public coll::Collective {
 
     void failing(const std::string& why) override {
         if (operation_ != nullptr && (state_ == State::kWaiting || state_ == State::kLaunched))
-            operation_->local().fail(why);
+            operation_->communicator().fail(why);
         if (state_ == State::kWaiting)
             channel_->give_up(word(), comm_->first(this));
     }
@@ -418,7 +418,7 @@ class Collective final : public coll::Collective {
     std::optional<coll::PendingAgreement> asking_;
     std::optional<SlotCounts> slots_;
     bool any_device_ = false, in_order_ = false;
-    std::unique_ptr<nccl::MembersOperation> operation_;
+    std::unique_ptr<nccl::Operation> operation_;
     std::unique_ptr<HostWork> host_;
     std::optional<Channel> channel_;
     std::optional<Setup> setup_;

@@ -9,7 +9,7 @@
 #include "ext/stream/enqueue.hpp"
 #include "ext/stream/message.hpp"
 #include "nccl/collectives.hpp"
-#include "nccl/enqueue.hpp"
+#include "nccl/operation.hpp"
 #include "report/report.hpp"
 
 namespace swy::stream {
@@ -84,7 +84,7 @@ class Enqueued {
             if (failure.empty())
                 failure = data.in(comm_);
         if (failure.empty())
-            failure = nccl::enqueue(work_, *comm_.nccl, comm_.device_stream);
+            failure = nccl::Operation::enqueue(nccl::collective(std::move(work_)), comm_.nccl, comm_.device_stream);
         for (StagedOperand& data : brought_)
             if (failure.empty())
                 failure = data.out(comm_);
@@ -219,7 +219,9 @@ int barrier(CallId id, MPI_Comm handle, const Ordinary& ordinary) {
         const std::scoped_lock lock(comm->mutex);
         const std::string failure = in_order(*comm, [&] {
             const device::ScratchInOrder scope(comm->device_stream);
-            return nccl::enqueue_barrier(*comm->nccl, comm->device_stream);
+            std::string why;
+            auto job = nccl::barrier(comm->nccl->context(), why);
+            return job == nullptr ? why : nccl::Operation::enqueue(std::move(job), comm->nccl, comm->device_stream);
         });
         if (!failure.empty())
             return failed(id, *comm, failure);

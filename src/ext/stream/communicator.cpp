@@ -12,7 +12,8 @@
 #include "comm/state.hpp"
 #include "error/error.hpp"
 #include "ext/stream/message.hpp"
-#include "nccl/enqueue.hpp"
+#include "nccl/operation.hpp"
+#include "nccl/transfer.hpp"
 #include "progress/keep_until.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
@@ -55,6 +56,20 @@ int make_key() {
     if (registry().key != MPI_KEYVAL_INVALID)
         return MPI_SUCCESS;
     return real::Comm_create_keyval(MPI_COMM_NULL_COPY_FN, swy_stream_communicator_delete, &registry().key, nullptr);
+}
+
+// With more ranks, two of them are connected by their first message: the program then decides how much memory NCCL
+// takes for peers.
+constexpr int kAllConnected = 16;
+
+// Has NCCL connect the ranks for messages. It otherwise does so at the first one, and waits for the other rank
+// meanwhile, which an enqueue call should not. All ranks make the call. Returns "" or the error.
+std::string connect_all(const std::shared_ptr<nccl::Communicator>& communicator) {
+    std::vector<nccl::Piece> pairs;
+    for (int peer = 0; peer < communicator->size() && communicator->size() <= kAllConnected; ++peer)
+        if (peer != communicator->rank())
+            pairs.push_back({.peer = peer});
+    return pairs.empty() ? std::string{} : nccl::run(nccl::greeting(pairs), communicator);
 }
 
 }  // namespace
@@ -143,10 +158,7 @@ int Communicator::make_nccl(bool& made) {
         return MPI_SUCCESS;
     }
     nccl = state->nccl;
-    nccl->begin_transfer();
-    const std::string failure = nccl::connect_all(*nccl);
-    if (!failure.empty())
-        nccl->fail(failure);
+    const std::string failure = connect_all(nccl);
     const int mine = failure.empty() ? 1 : 0;
     int all = 0;
     const int code = real::Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, handle);
@@ -157,7 +169,6 @@ int Communicator::make_nccl(bool& made) {
     }
     reason = Reason::kNcclFailed;
     nccl->abort();
-    nccl->end_transfer();
     nccl = nullptr;
     return code;
 }
@@ -220,7 +231,6 @@ int Communicator::end() {
         // The memory would be freed in the order of the stream, which may no longer exist.
         progress::keep_for_ever(std::move(self_sent));
         words->finish();
-        nccl->end_transfer();
         nccl = nullptr;
         real::Comm_free(&private_comm_);
     }

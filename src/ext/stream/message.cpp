@@ -9,7 +9,8 @@
 
 #include "datatype/layout.hpp"
 #include "error/error.hpp"
-#include "nccl/enqueue.hpp"
+#include "nccl/operation.hpp"
+#include "nccl/transfer.hpp"
 #include "real.hpp"
 #include "report/report.hpp"
 
@@ -51,8 +52,8 @@ class Batch {
             for (const auto& message : messages)
                 if (failure.empty() && to_self(*message) && message->call.send == send)
                     failure = send ? keep(*message) : receive(*message);
-        if (failure.empty())
-            failure = nccl::enqueue(nccl_, *comm_.nccl, comm_.device_stream);
+        if (failure.empty() && !pieces_.empty())
+            failure = nccl::Operation::enqueue(nccl::transfer(std::move(pieces_)), comm_.nccl, comm_.device_stream);
         for (StagedOperand& data : brought_)
             if (failure.empty())
                 failure = data.out(comm_);
@@ -83,7 +84,7 @@ class Batch {
         else if (comm_.words->tell(call.peer, call.tag, bytes) != MPI_SUCCESS)
             return "MPI_Isend of a word to the receiver has failed";
         if (bytes != 0)
-            nccl_.push_back({call.send, brought_.back().data(), bytes, call.peer});
+            pieces_.push_back({.send = call.send, .peer = call.peer, .data = brought_.back().data(), .bytes = bytes});
         return {};
     }
 
@@ -127,7 +128,7 @@ class Batch {
 
     Communicator& comm_;
     std::deque<StagedOperand> brought_;
-    std::vector<nccl::Message> nccl_;
+    std::vector<nccl::Piece> pieces_;
 };
 
 // Launches all pending messages, and `last` where there is one. Called under the mutex.

@@ -24,7 +24,3 @@ def run(program, ranks, gpus, arguments=(), settings=(), timeout=120):
 def calls(report, call, carrier):
     return sum(row["count"] for row in report["calls"] if row["call"] == call and row["carrier"] == carrier)
 
-
-def not_ready(report, call):
-    """Calls that were staged while NCCL was making a communicator."""
-    return sum(row["count"] for row in report["calls"] if row["call"] == call and row["reason"] == "not-ready")

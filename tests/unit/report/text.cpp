@@ -23,7 +23,7 @@ Summary four_ranks() {
                      {"MPI_Allreduce", Carrier::kNccl, Reason::kNone, 400, 400ull << 20, 8.0},
                      {"MPI_Reduce", Carrier::kStaged, Reason::kDuplicateGpu, 40, 40ull << 20, 2.0},
                      {"MPI_Gather", Carrier::kStaged, Reason::kDuplicateGpu, 10, 10ull << 20, 1.0}};
-    summary.communicators = {8, 4, 1, 3, 6};
+    summary.communicators = {8, 1, 3, 6};
     return summary;
 }
 
@@ -110,7 +110,6 @@ TEST(Report_json, Has_versions_ranks_devices_and_communicators) {
     EXPECT_EQ(report["devices"][0], "GPU a");
     EXPECT_TRUE(report["devices"][3].is_null());
     EXPECT_EQ(report["communicators"]["made"], 8);
-    EXPECT_EQ(report["communicators"]["split"], 4);
     EXPECT_EQ(report["communicators"]["reused"], 1);
     EXPECT_EQ(report["communicators"]["evicted"], 3);
     EXPECT_EQ(report["communicators"]["live_max"], 6);

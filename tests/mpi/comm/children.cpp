@@ -1,7 +1,7 @@
-// Communicators made of one that carries large device buffers already, whose NCCL communicator is split: they work at
-// once, and while NCCL is at work the parent does too. Rank 0 prints how many MPI_Allreduce of this program NCCL can
-// carry and how many parts its splits have, summed over ranks; split.test compares them with the report. With --rough
-// also communicators that are never used, parents freed first, and parents with operations under way, which split none.
+// Communicators made of one that carries large device buffers already: they and their parent work at once. Rank 0
+// prints how many MPI_Allreduce of this program NCCL can carry and how many parts the children have that are used, both
+// summed over ranks; children.test compares them with the report. With --unused there are also many duplicates that are
+// never used, with --rough parents freed first and parents with operations under way.
 #include <mpi.h>
 
 #include <cstdio>
@@ -160,6 +160,17 @@ void generations() {
     MPI_Comm_free(&column);
 }
 
+void unused() {
+    constexpr int kDuplicates = 100;
+    std::vector<MPI_Comm> duplicates;
+    for (int i = 0; i < kDuplicates; ++i)
+        duplicates.push_back(duplicate(MPI_COMM_WORLD));
+    parts += 1;
+    use(duplicates.back(), "one of many duplicates");
+    for (MPI_Comm comm : duplicates)
+        MPI_Comm_free(&comm);
+}
+
 void rough() {
     for (int round = 0; round < 20; ++round) {
         MPI_Comm unused = odd_and_even(MPI_COMM_WORLD), used = duplicate(MPI_COMM_WORLD);
@@ -200,6 +211,8 @@ int main(int argc, char** argv) {
     use(MPI_COMM_WORLD, "MPI_COMM_WORLD");
     if (argc > 1 && std::string_view(argv[1]) == "--rough") {
         rough();
+    } else if (argc > 1 && std::string_view(argv[1]) == "--unused") {
+        unused();
     } else {
         for (const Way& way : kWays)
             try_way(way);
