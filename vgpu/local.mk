@@ -94,7 +94,7 @@ vgpu_libvgpu_nccl_la_SOURCES = \
     vgpu/nccl/identity.hpp vgpu/nccl/link.cpp vgpu/nccl/link.hpp vgpu/nccl/narrow_float.hpp \
     vgpu/nccl/operation.cpp vgpu/nccl/operation.hpp vgpu/nccl/reducer.cpp vgpu/nccl/reducer.hpp \
     vgpu/nccl/reduction.cpp vgpu/nccl/reduction.hpp vgpu/nccl/rendezvous.cpp \
-    vgpu/nccl/rendezvous.hpp vgpu/nccl/settings.cpp vgpu/nccl/settings.hpp vgpu/nccl/setup.cpp \
+    vgpu/nccl/rendezvous.hpp vgpu/nccl/quiet_thread.hpp vgpu/nccl/settings.cpp vgpu/nccl/settings.hpp vgpu/nccl/setup.cpp \
     vgpu/nccl/setup.hpp vgpu/nccl/socket.cpp vgpu/nccl/socket.hpp vgpu/nccl/ticket_lock.hpp \
     vgpu/nccl/transport_shm.cpp vgpu/nccl/transport_shm.hpp vgpu/nccl/transport_tcp.cpp vgpu/nccl/transport_tcp.hpp
 vgpu_SCRIPTS += vgpu/lib/libnccl.so.2

@@ -39,3 +39,7 @@ tests_mpi_threads_LDADD = $(MPI_TEST_LIBS)
 TESTS += tests/mpi/orders tests/mpi/begun tests/mpi/threads
 TESTS += tests/mpi/ahead tests/mpi/collectives tests/mpi/deterministic tests/mpi/handlers tests/mpi/late tests/mpi/mismatch tests/mpi/nics tests/mpi/sessions tests/mpi/suggest tests/mpi/mismatch_abort.test tests/mpi/routes.test
 EXTRA_DIST += tests/mpi/mismatch_abort.test tests/mpi/routes.test
+
+# Facts of hardware and of NVIDIA's libraries, each with a test that a kinder virtual GPU would pass at once.
+TESTS += tests/mpi/hardware/nccl.test
+EXTRA_DIST += tests/mpi/hardware/nccl.test

@@ -13,6 +13,8 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -79,6 +81,8 @@ std::vector<Group> make_groups() {
     return groups;
 }
 
+constexpr int kKinds = 5;
+
 // One operation under way and what it must give.
 class Operation {
   public:
@@ -93,7 +97,7 @@ class Operation {
     }
 
     void begin() {
-        switch (kind_ % 4) {
+        switch (kind_ % kKinds) {
             case 0:
                 MPI_Iallreduce(send_.at(0), recv_.at(0), kCount, MPI_DOUBLE, MPI_SUM, group_.comm, &request);
                 break;
@@ -103,6 +107,9 @@ class Operation {
             case 2:
                 MPI_Ibcast(send_.at(0), kCount, MPI_DOUBLE, root_, group_.comm, &request);
                 break;
+            case 3:  // kernels reduce it, between two exchanges
+                MPI_Iallreduce(send_.at(0), recv_.at(0), kCount, MPI_UINT64_T, MPI_BAND, group_.comm, &request);
+                break;
             default:
                 MPI_Igather(send_.at(0), kCount, MPI_DOUBLE, recv_.at(0), kCount, MPI_DOUBLE, root_, group_.comm,
                             &request);
@@ -110,18 +117,27 @@ class Operation {
     }
 
     void check() const {
-        if (kind_ % 4 == 0)
+        const int kind = kind_ % kKinds;
+        if (kind == 0)
             expect(first(recv_, kCount - 1), group_.sum);
-        const bool gathers = kind_ % 4 == 1 || (kind_ % 4 == 3 && root_ == group_.rank);
+        if (kind == 3)
+            expect(first(recv_, kCount - 1), common_bits());
+        const bool gathers = kind == 1 || (kind == 4 && root_ == group_.rank);
         for (int r = 0; r < group_.size && gathers; ++r)
             expect(first(recv_, static_cast<std::size_t>(r + 1) * kCount - 1), world_rank_of(r) + 1.0);
-        if (kind_ % 4 == 2)
+        if (kind == 2)
             expect(first(send_, kCount - 1), world_rank_of(root_) + 1.0);
     }
 
     MPI_Request request = MPI_REQUEST_NULL;
 
   private:
+    double common_bits() const {
+        std::uint64_t common = ~std::uint64_t{0};
+        for (int r = 0; r < group_.size; ++r)
+            common &= std::bit_cast<std::uint64_t>(world_rank_of(r) + 1.0);
+        return std::bit_cast<double>(common);
+    }
     int world_rank_of(int rank) const {
         MPI_Group here, world;
         MPI_Comm_group(group_.comm, &here);
@@ -136,8 +152,8 @@ class Operation {
         if (got == wanted)
             return;
         ++failures;
-        std::fprintf(stderr, "rank %d: kind %d on %d ranks, root %d: %g, not %g\n", world_rank, kind_ % 4, group_.size,
-                     root_, got, wanted);
+        std::fprintf(stderr, "rank %d: kind %d on %d ranks, root %d: %g, not %g\n", world_rank, kind_ % kKinds,
+                     group_.size, root_, got, wanted);
     }
 
     const Group& group_;

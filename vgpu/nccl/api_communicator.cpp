@@ -64,9 +64,14 @@ ncclResult_t initialize_here(const char* function, int since, ncclComm_t* out, i
 }
 
 // Waits for pending operations; the communicator cannot be used afterwards.
-void release(const CommunicatorPtr& communicator, const char* function) {
+void release(const CommunicatorPtr& communicator, const char* function, bool waits_for_host = true) {
     communicator->wait_for_task();
     communicator->wait_for_operations();
+    if (communicator->family != nullptr && communicator->family->leave()) {
+        communicator->family->stop();
+        if (waits_for_host)
+            communicator->family->wait_for_host();
+    }
     communicator->log(function, "end");
     info("comm %p rank %d nranks %d - Destroy COMPLETE", static_cast<void*>(communicator.get()), communicator->rank,
          communicator->ranks);
@@ -252,6 +257,8 @@ VGPU_NCCL_API ncclResult_t ncclCommFinalize(ncclComm_t comm) {
         if (hang)
             return wait_until_abandoned(*communicator);
         communicator->wait_for_operations();
+        if (communicator->family->only_user())
+            communicator->family->stop();
         communicator->log("ncclCommFinalize", "end");
         return ncclSuccess;
     };
@@ -278,7 +285,7 @@ VGPU_NCCL_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
     if (result != ncclSuccess)
         return result;
     communicator->abandon();
-    release(communicator, "ncclCommAbort");
+    release(communicator, "ncclCommAbort", settings().version >= NCCL_VERSION(2, 23, 0));
     return ncclSuccess;
 }
 

@@ -112,6 +112,7 @@ void Communicator::set_members(const Name& name_in, std::vector<Member> members_
     members = std::move(members_in);
     family_rank = std::move(family_rank_in);
     family = std::move(family_in);
+    family->join();
 }
 
 void Communicator::begin_task() {

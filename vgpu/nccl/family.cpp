@@ -1,15 +1,22 @@
 #include "vgpu/nccl/family.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include <unistd.h>
 
 #include "vgpu/nccl/debug.hpp"
+#include "vgpu/nccl/quiet_thread.hpp"
 #include "vgpu/nccl/transport_shm.hpp"
 #include "vgpu/nccl/transport_tcp.hpp"
 
 namespace vgpu::nccl {
 namespace {
 
-enum Purpose : std::uint64_t { kSegments = 1, kConnected, kChannel };
+enum Purpose : std::uint64_t { kSegments = 1, kConnected, kChannel, kPeers, kAlgorithm };
 
 // The result that a rank reports after its own part, so that the others do not wait for one that has failed.
 struct Report {
@@ -38,6 +45,8 @@ Family::Family(int ranks, int self) : links_(static_cast<std::size_t>(ranks)), s
 ncclResult_t Family::connect(const std::vector<Member>& members, int self, const Name& name, Stop stop,
                              std::shared_ptr<Family>& out) {
     std::shared_ptr<Family> family(new Family(static_cast<int>(members.size()), self));
+    family->name_ = name;
+    family->members_ = members;
     Report mine;
     std::vector<Report> reports;
     ncclResult_t result = family->share_memory(members, name, stop);
@@ -57,7 +66,7 @@ ncclResult_t Family::connect(const std::vector<Member>& members, int self, const
 }
 
 ncclResult_t Family::share_memory(const std::vector<Member>& members, const Name& name, Stop stop) {
-    std::vector<int> here;
+    std::vector<int>& here = here_;
     for (std::size_t i = 0; i < members.size(); ++i)
         if (members[i].host == members[static_cast<std::size_t>(self_)].host)
             here.push_back(static_cast<int>(i));
@@ -119,6 +128,62 @@ ncclResult_t Family::watch() {
         fail(ncclRemoteError, false);
     });
     return watcher_->start();
+}
+
+void Family::stop() {
+    const auto at = std::find(here_.begin(), here_.end(), self_) - here_.begin();
+    segment_->stopped(static_cast<int>(at)) = 1;
+}
+
+void Family::wait_for_host() {
+    const auto waits_for = [this](std::size_t local) {
+        const Member& other = members_[static_cast<std::size_t>(here_[local])];
+        return segment_->stopped(static_cast<int>(local)) == 0 && (kill(other.pid, 0) == 0 || errno != ESRCH);
+    };
+    for (std::size_t local = 0; local < here_.size(); ++local) {
+        const bool own_process = members_[static_cast<std::size_t>(here_[local])].pid == getpid();
+        if (own_process && segment_->stopped(static_cast<int>(local)) == 0)
+            return;
+    }
+    for (std::size_t local = 0; local < here_.size(); ++local)
+        while (waits_for(local))
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+ncclResult_t Family::connect_peers(const std::vector<int>& sends, const std::vector<int>& receives, Stop stop) {
+    const std::lock_guard guard(connecting_);
+    std::vector<std::pair<int, int>> missing;  // from, to
+    for (const int peer : sends)
+        if (peer != self_ && connected_.emplace(self_, peer).second)
+            missing.emplace_back(self_, peer);
+    for (const int peer : receives)
+        if (peer != self_ && connected_.emplace(peer, self_).second)
+            missing.emplace_back(peer, self_);
+    // All at once: one after the other, ranks in a ring would each wait for the next one.
+    std::vector<ncclResult_t> results(missing.size(), ncclSuccess);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < missing.size(); ++i)
+        threads.push_back(quiet_thread([&, i] {
+            const auto [from, to] = missing[i];
+            const Name meeting =
+                derive(name_, kPeers, static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to));
+            std::vector<int> both;
+            results[i] = meet(members_[static_cast<std::size_t>(to)].service, meeting, 2, from == self_ ? 0 : 1, self_,
+                              stop, both);
+        }));
+    for (std::thread& thread : threads)
+        thread.join();
+    const auto failed = std::find_if(results.begin(), results.end(), [](ncclResult_t r) { return r != ncclSuccess; });
+    return failed == results.end() ? ncclSuccess : *failed;
+}
+
+ncclResult_t Family::connect_all(int algorithm, Stop stop) {
+    const std::lock_guard guard(connecting_);
+    if (ranks() == 1 || !algorithms_.insert(algorithm).second)
+        return ncclSuccess;
+    std::vector<int> all;
+    return meet(members_[0].service, derive(name_, kAlgorithm, static_cast<std::uint64_t>(algorithm)), ranks(), self_,
+                self_, stop, all);
 }
 
 void Family::halt() {

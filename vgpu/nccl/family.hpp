@@ -6,7 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nccl.h>
@@ -49,6 +52,24 @@ class Family {
     TicketLock& ticket_lock() { return ticket_lock_; }
     std::uint64_t next_run() { return ++runs_; }
 
+    // The communicators that share it: as in NCCL, the last one to be destroyed waits for the other ranks of the host.
+    void join() { ++users_; }
+    bool leave() { return --users_ == 0; }
+    bool only_user() const { return users_ == 1; }
+
+    // This rank needs the other ranks of its host no more: NCCL's proxy thread has been told to stop.
+    void stop();
+    // Waits until all other ranks of the host have stopped or their processes are gone: NCCL's proxy thread serves them
+    // until then, and ncclCommDestroy joins it (proxy.cc, ncclProxyService). Of the ranks of one process the last one
+    // waits.
+    void wait_for_host();
+
+    // Connects this rank with others as NCCL does at the first operation that needs it: waits until each of them does
+    // the same. For sends and receives each direction between two ranks is connected on its own, for collectives all
+    // ranks for an algorithm. Nothing happens where they are connected.
+    ncclResult_t connect_peers(const std::vector<int>& sends, const std::vector<int>& receives, Stop stop);
+    ncclResult_t connect_all(int algorithm, Stop stop);
+
     // Ends the running operation and lets none run afterwards; the links cannot be used then.
     void halt();
     bool halted() const { return halted_; }
@@ -73,6 +94,13 @@ class Family {
     std::unique_ptr<Watcher> watcher_;
     TicketLock ticket_lock_;
     std::uint64_t runs_ = 0;
+    Name name_{};
+    std::vector<Member> members_;
+    std::vector<int> here_;  // the ranks of this host
+    std::atomic<int> users_{0};
+    std::mutex connecting_;                    // guards what follows
+    std::set<std::pair<int, int>> connected_;  // from, to
+    std::set<int> algorithms_;
     std::atomic<bool> halted_{false};
     std::atomic<ncclResult_t> error_{ncclSuccess};
     std::atomic<bool> ended_{false};

@@ -1,7 +1,8 @@
 #include "vgpu/nccl/group.hpp"
 
 #include <algorithm>
-#include <csignal>
+#include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -9,6 +10,8 @@
 #include <utility>
 
 #include "vgpu/nccl/debug.hpp"
+#include "vgpu/nccl/quiet_thread.hpp"
+#include "vgpu/nccl/settings.hpp"
 #include "vgpu/private.h"
 
 namespace vgpu::nccl {
@@ -22,17 +25,6 @@ struct Group {
 };
 
 thread_local Group t_group;
-
-// Signals are blocked: the program's handlers must not run on this thread.
-std::thread quiet_thread(std::function<void()> work) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread thread(std::move(work));
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
-}
 
 std::vector<CommunicatorPtr> concerned(const Group& group) {
     std::vector<CommunicatorPtr> all;
@@ -97,6 +89,69 @@ ncclResult_t manage_all(const std::vector<Management>& all) {
     return worst;
 }
 
+// The algorithm for which NCCL would connect the ranks; -1: for none, as all are connected from the beginning. NCCL has
+// one for few bytes, one for many, and for sums of floating-point numbers perhaps the switch's.
+int algorithm_of(const Task& task) {
+    constexpr std::size_t kFew = 64 << 10;
+    if (settings().version < NCCL_VERSION(2, 22, 0) || !settings().runtime_connect)
+        return -1;
+    if (reduces(task.call.kind) && task.call.op == ncclSum && task.call.type >= ncclFloat16)
+        return 2;
+    return task.call.count * size_of(static_cast<ncclDataType_t>(task.call.type)) <= kFew ? 0 : 1;
+}
+
+// The ranks to and from which a call moves data directly, by family rank. NCCL makes sends and receives of
+// ncclAlltoAll, ncclGather and ncclScatter (enqueue.cc).
+struct Peers {
+    std::vector<int> sends, receives;
+    bool any() const { return !sends.empty() || !receives.empty(); }
+};
+
+void add_peers(const Task& task, Peers& peers) {
+    const Communicator& communicator = *task.communicator;
+    const Kind kind = task.call.kind;
+    const bool root = task.call.root == communicator.rank;
+    const auto add = [&](std::vector<int>& to, bool all) {
+        if (!all)
+            return to.push_back(communicator.family_rank[static_cast<std::size_t>(task.call.root)]);
+        to.insert(to.end(), communicator.family_rank.begin(), communicator.family_rank.end());
+    };
+    if (kind == Kind::Send || kind == Kind::AlltoAll || kind == Kind::Gather || (kind == Kind::Scatter && root))
+        add(peers.sends, kind == Kind::AlltoAll || kind == Kind::Scatter);
+    if (kind == Kind::Recv || kind == Kind::AlltoAll || kind == Kind::Scatter || (kind == Kind::Gather && root))
+        add(peers.receives, kind == Kind::AlltoAll || kind == Kind::Gather);
+}
+
+ncclResult_t connect(const std::vector<Task>& batch) {
+    const Communicator& communicator = *batch.front().communicator;
+    Family& family = *communicator.family;
+    Peers all;
+    for (const Task& task : batch) {
+        Peers peers;
+        add_peers(task, peers);
+        all.sends.insert(all.sends.end(), peers.sends.begin(), peers.sends.end());
+        all.receives.insert(all.receives.end(), peers.receives.begin(), peers.receives.end());
+        if (const int algorithm = peers.any() ? -1 : algorithm_of(task); algorithm >= 0)
+            if (const ncclResult_t result = family.connect_all(algorithm, communicator.stop()); result != ncclSuccess)
+                return result;
+    }
+    return family.connect_peers(all.sends, all.receives, communicator.stop());
+}
+
+// As NCCL, this blocks until all ranks do the same.
+ncclResult_t connect(const std::vector<std::vector<Task>>& batches) {
+    std::vector<ncclResult_t> results(batches.size(), ncclSuccess);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 1; i < batches.size(); ++i)
+        threads.push_back(quiet_thread([&, i] { results[i] = connect(batches[i]); }));
+    if (!batches.empty())
+        results[0] = connect(batches[0]);
+    for (std::thread& thread : threads)
+        thread.join();
+    const auto failed = std::find_if(results.begin(), results.end(), [](ncclResult_t r) { return r != ncclSuccess; });
+    return failed == results.end() ? ncclSuccess : *failed;
+}
+
 ncclResult_t launch_all(std::vector<Task> tasks) {
     // Communicators in the order of their first calls.
     std::vector<std::vector<Task>> batches;
@@ -110,6 +165,8 @@ ncclResult_t launch_all(std::vector<Task> tasks) {
     for (const auto& batch : batches)
         if (const ncclResult_t result = check_own_transfers(batch); result != ncclSuccess)
             return result;
+    if (const ncclResult_t result = connect(batches); result != ncclSuccess)
+        return result;
     for (auto& batch : batches)
         if (const ncclResult_t result = launch(std::move(batch)); result != ncclSuccess)
             return result;
@@ -134,14 +191,37 @@ void begin_others(const Group& group, const std::vector<CommunicatorPtr>& all, b
     }
 }
 
+// The thread of the last group of non-blocking communicators that this thread has ended.
+thread_local std::shared_future<void> t_job;
+
+// Before 2.27 a thread of the program has room for one such group (group.cc, ncclGroupJobMain): 2.18 refuses another
+// one meanwhile, later versions wait for the first.
+ncclResult_t wait_for_room() {
+    if (settings().version >= NCCL_VERSION(2, 27, 0) || !t_job.valid() ||
+        t_job.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+        return ncclSuccess;
+    if (settings().version < NCCL_VERSION(2, 19, 0)) {
+        warn("this thread has a group of non-blocking communicators under way; NCCL 2.18 has room for one");
+        return ncclInvalidUsage;
+    }
+    t_job.wait();
+    return ncclSuccess;
+}
+
 ncclResult_t in_background(Group group, const std::vector<CommunicatorPtr>& all) {
+    if (const ncclResult_t result = wait_for_room(); result != ncclSuccess)
+        return result;
+    const auto ended = std::make_shared<std::promise<void>>();
+    t_job = ended->get_future().share();
     begin_others(group, all, true, ncclSuccess);
     make_together(group.management);
     auto work = std::make_shared<Group>(std::move(group));
-    quiet_thread([work, all] {
+    vgpu_log("ncclGroupEnd", "thread", "");  // NCCL makes one for each group of non-blocking communicators
+    quiet_thread([work, all, ended] {
         vgpu_jitter();
         const ncclResult_t result = carry_out(*work);
         begin_others(*work, all, false, result);
+        ended->set_value();
     }).detach();
     return ncclInProgress;
 }

@@ -64,6 +64,7 @@ Settings read() {
     s.version = read_version();
     s.multi_rank_gpu = on("NCCL_MULTI_RANK_GPU_ENABLE");
     s.check_pointers = on("NCCL_CHECK_POINTERS");
+    s.runtime_connect = std::strcmp(text_of("NCCL_RUNTIME_CONNECT"), "0") != 0;
     return s;
 }
 

@@ -13,6 +13,7 @@ struct Settings {
     bool multi_rank_gpu =
         false;  // NCCL_MULTI_RANK_GPU_ENABLE=1: two ranks may share a device (NCCL has it from 2.30 on)
     bool check_pointers = false;  // NCCL_CHECK_POINTERS=1
+    bool runtime_connect = true;  // NCCL_RUNTIME_CONNECT=0: all connections for collectives are made at once
 };
 
 const Settings& settings();

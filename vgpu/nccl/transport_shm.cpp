@@ -22,6 +22,8 @@ struct Head {
     std::int32_t ranks;
 };
 
+using Flag = std::atomic<std::uint32_t>;
+
 class SharedMemoryChannel final : public Channel {
   public:
     SharedMemoryChannel(std::shared_ptr<Segment> segment, int self, int peer)
@@ -82,7 +84,7 @@ ncclResult_t failed(const char* what) {
 
 std::size_t Segment::size_for(int ranks) {
     const auto n = static_cast<std::size_t>(ranks);
-    const std::size_t bells = (n * sizeof(Bell) + kHead - 1) / kHead * kHead;
+    const std::size_t bells = (n * (sizeof(Bell) + sizeof(Flag)) + kHead - 1) / kHead * kHead;
     return kHead + bells + n * n * sizeof(Ring);
 }
 
@@ -142,6 +144,11 @@ Segment::Location Segment::location() const {
 
 Bell& Segment::bell(int rank) const {
     return *reinterpret_cast<Bell*>(base_ + kHead + static_cast<std::size_t>(rank) * sizeof(Bell));
+}
+
+Flag& Segment::stopped(int rank) const {
+    const std::size_t bells = static_cast<std::size_t>(ranks_) * sizeof(Bell);
+    return *reinterpret_cast<Flag*>(base_ + kHead + bells + static_cast<std::size_t>(rank) * sizeof(Flag));
 }
 
 Ring& Segment::ring(int from, int to) const {

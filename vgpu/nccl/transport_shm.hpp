@@ -45,6 +45,7 @@ class Segment {
     void close_file() { file_.close(); }  // once every rank has attached
 
     Bell& bell(int rank) const;
+    std::atomic<std::uint32_t>& stopped(int rank) const;  // 1 when the rank needs none of the others any more
     Ring& ring(int from, int to) const;
 
   private:

@@ -248,6 +248,7 @@ TEST(Shrink, Leaves_the_excluded_ranks_out_even_when_they_are_gone) {
 TEST(Revoke, Ends_what_hangs_and_allows_a_split) {
     run_ranks(2, [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         const Memory buffer(64);
         if (self.rank == 0) {
             OK(ncclSend(buffer.get(), 4, ncclInt, 1, comm, self.stream));
@@ -366,6 +367,7 @@ TEST(Lifetime, Destroying_waits_for_what_was_launched) {
 TEST(Lifetime, A_process_may_end_with_communicators_alive_and_operations_that_hang) {
     run_ranks(2, [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         static Memory& buffer = *new Memory(64);
         if (self.rank == 0) {
             OK(ncclRecv(buffer.get(), 1, ncclInt, 1, comm, self.stream));

@@ -11,6 +11,7 @@ namespace {
 TEST(Abort, Returns_from_another_thread_and_lets_queued_work_drain) {
     run_ranks(2, [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         const Memory buffer(64);
         if (self.rank == 1) {
             self.barrier();
@@ -30,10 +31,11 @@ TEST(Abort, Returns_from_another_thread_and_lets_queued_work_drain) {
             EXPECT_EQ(cuStreamSynchronize(other), CUDA_SUCCESS);
         });
         sleep_ms(100);
-        std::thread([&] { EXPECT_EQ(ncclCommAbort(comm), ncclSuccess); }).join();
+        std::thread aborting([&] { EXPECT_EQ(ncclCommAbort(comm), ncclSuccess); });
         waiting.join();
         CU_OK(cuStreamSynchronize(self.stream));
         self.barrier();
+        aborting.join();  // which waits for the other rank
     });
 }
 
@@ -61,7 +63,11 @@ TEST(Abort, Of_a_blocking_split_that_never_completes_ends_it) {
             ncclComm_t child = nullptr;
             EXPECT_NE(ncclCommSplit(comm, 0, 0, &child, nullptr), ncclSuccess);
             EXPECT_EQ(child, nullptr);
+            self.post(1, 1);
             later.join();
+        } else {
+            self.await(1);
+            OK(ncclCommAbort(comm));  // for which the other rank's abort waits
         }
         self.barrier();
     });
@@ -72,6 +78,7 @@ TEST(Death, Of_a_peer_on_the_same_host_is_reported_by_nobody) {
         2,
         [](Rank& self) {
             ncclComm_t comm = self.communicator();
+            self.connect(comm);
             const Memory buffer(64);
             self.barrier();
             if (self.rank == 1)
@@ -93,6 +100,7 @@ TEST(Death, Of_a_peer_on_another_host_is_a_remote_error_and_the_operation_waits_
         3,
         [](Rank& self) {
             ncclComm_t comm = self.communicator();
+            self.connect(comm);
             const Memory buffer(64);
             if (self.rank == 2) {
                 self.await(1);

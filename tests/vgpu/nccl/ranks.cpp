@@ -158,6 +158,20 @@ ncclComm_t Rank::communicator(ncclConfig_t* config) {
     return made;
 }
 
+void Rank::connect(ncclComm_t comm) {
+    const Memory buffer(64);
+    EXPECT_EQ(ncclAllReduce(buffer.get(), buffer.get(), 1, ncclInt, ncclSum, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    for (int peer = 0; peer < ranks; ++peer) {
+        if (peer == rank)
+            continue;
+        EXPECT_EQ(ncclSend(buffer.get(), 0, ncclInt, peer, comm, stream), ncclSuccess);
+        EXPECT_EQ(ncclRecv(buffer.get(), 0, ncclInt, peer, comm, stream), ncclSuccess);
+    }
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+}
+
 void Rank::barrier() {
     const int slot = barriers_++;
     g_shared->arrived[slot]++;

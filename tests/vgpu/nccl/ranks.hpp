@@ -54,6 +54,8 @@ class Rank {
     ncclUniqueId unique_id(int maker = 0);
     // A communicator of all ranks.
     ncclComm_t communicator(ncclConfig_t* config = nullptr);
+    // Has NCCL connect the ranks for small collectives and for messages, in which it waits for all of them.
+    void connect(ncclComm_t comm);
     // Waits for all ranks.
     void barrier();
     // Numbers in memory that all ranks share, 0 at first.
