@@ -105,6 +105,18 @@ inline bool known_under_limit(MPI_Count count, MPI_Datatype type) {
     return datatype::known_predefined(type) && under_limit(count, datatype::known_size(type));
 }
 
+// A receive of MPI's own that has room for fewer bytes is not watched: MPI itself reports that a message there is too
+// long, and what it leaves of an envelope lacks 8 bytes of checksum or more, which no later message into the same
+// memory can make good by chance.
+inline constexpr std::size_t kLeastWatched = call::kEnvelopeBytes - sizeof(std::uint64_t);
+
+// False for a type of the program's and one that has not been looked up yet.
+inline bool known_unwatched(MPI_Count count, MPI_Datatype type) {
+    const auto elements = static_cast<std::size_t>(count);
+    return datatype::known_predefined(type) && elements < kLeastWatched &&
+           elements * datatype::known_size(type) < kLeastWatched;
+}
+
 // Returns the layout that says where an envelope's bytes lie; null for a predefined type without gaps, where they lie
 // one after the other.
 std::shared_ptr<const datatype::Layout> layout_with_gaps(MPI_Datatype type);
@@ -112,15 +124,15 @@ std::shared_ptr<const datatype::Layout> layout_with_gaps(MPI_Datatype type);
 // Watches the request of a receive that has been started, where an envelope may come. Returns `code`, the real call's.
 inline int watched(CallId id, int code, void* address, MPI_Count count, MPI_Datatype type, int source, MPI_Comm comm,
                    const MPI_Request* request) {
-    if (envelopes && code == MPI_SUCCESS && source != MPI_PROC_NULL) {
-        const auto elements = static_cast<std::size_t>(count);
+    const auto elements = static_cast<std::size_t>(count);
+    const std::size_t bytes = elements * datatype::predefined_size(type);
+    if (bytes >= kLeastWatched && envelopes && code == MPI_SUCCESS && source != MPI_PROC_NULL)
         request::watch(*request, {.address = address,
                                   .count = elements,
-                                  .bytes = elements * datatype::predefined_size(type),
+                                  .bytes = bytes,
                                   .layout = datatype::known_predefined(type) ? nullptr : layout_with_gaps(type),
                                   .comm = comm,
                                   .call = id});
-    }
     return code;
 }
 

@@ -198,6 +198,13 @@ bool can_meet_envelope(const Call& call) {
            call.matching->source != MPI_PROC_NULL;
 }
 
+// Watches a receive of MPI's own that does not block and has been posted.
+void watch(const Call& call) {
+    request::HostReceive receive = watched(call);
+    if (receive.bytes >= fastpath::kLeastWatched)
+        request::watch(*call.matching->request, std::move(receive));
+}
+
 // Posts the receive of the last operand to MPI where there may be probed messages. Returns false when a probed message
 // matches it. Both happen in one hold of the lock, see probe.hpp. `code` is MPI's.
 bool post_unless_probed(const Call& call, MPI_Request& request, int& code) {
@@ -268,7 +275,7 @@ int small_host_receive(const Row& row, const Call& call, Real real) {
     if (row.form == Form::kPersistent && fastpath::envelopes && call.matching->source != MPI_PROC_NULL)
         request::watch_persistent(*call.matching->request, watched(call), starter_of(row, call));
     else if (can_meet_envelope(call))
-        request::watch(*call.matching->request, watched(call));
+        watch(call);
     return rc;
 }
 
@@ -285,7 +292,7 @@ std::optional<int> posted_host_receive(const Row& row, const Call& call) {
     if (row.form == Form::kNonBlocking) {
         *call.matching->request = request;
         if (can_meet_envelope(call))
-            request::watch(request, watched(call));
+            watch(call);
         return rc;
     }
     if (row.act == Act::kExchange) {

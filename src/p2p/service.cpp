@@ -236,7 +236,8 @@ int start() {
     progress::add_service(pair_comms::step);
     int threads = MPI_THREAD_SINGLE;
     real::Query_thread(&threads);
-    if (threads < MPI_THREAD_MULTIPLE)
+    request::one_thread = threads < MPI_THREAD_MULTIPLE;
+    if (request::one_thread)
         progress::add_service(request::answer_watched);
     else
         fastpath::probed_messages.fetch_add(1, std::memory_order_relaxed);

@@ -47,7 +47,7 @@ class Statuses {
     std::span<MPI_Status> first(int count) const { return {seen_, static_cast<std::size_t>(std::max(count, 0))}; }
 
   private:
-    static constexpr int kFew = 16;
+    static constexpr int kFew = 64;
     MPI_Status few_[kFew];
     std::vector<MPI_Status> many_;
     MPI_Status* seen_;
@@ -61,7 +61,6 @@ int wait(MPI_Request* request, MPI_Status* status) {
     const Found found = request != nullptr ? find(*request) : Found{};
     if (!counts(found))
         return real::Wait(request, status);
-    found.record->waited = true;
     const Known known(0, found);
     const OneStatus seen(status);
     const int code =
@@ -72,7 +71,7 @@ int wait(MPI_Request* request, MPI_Status* status) {
 int waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
     if (StandIns with(requests, count); with.any()) [[unlikely]]
         return waitany(count, with.requests(), index, status);
-    Completing completing(requests, count, true);
+    Completing completing(requests, count);
     if (completing.none() || index == nullptr)
         return real::Waitany(count, requests, index, status);
     const OneStatus seen(status);
@@ -85,7 +84,7 @@ int waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
 int waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
     if (StandIns with(requests, count); with.any()) [[unlikely]]
         return waitall(count, with.requests(), statuses);
-    Completing completing(requests, count, true);
+    Completing completing(requests, count);
     if (completing.none())
         return real::Waitall(count, requests, statuses);
     const Statuses seen(statuses, count);
@@ -97,7 +96,7 @@ int waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
 int waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
     if (StandIns with(requests, count); with.any()) [[unlikely]]
         return waitsome(count, with.requests(), completed, indices, statuses);
-    Completing completing(requests, count, true);
+    Completing completing(requests, count);
     if (completing.none() || completed == nullptr || indices == nullptr)
         return real::Waitsome(count, requests, completed, indices, statuses);
     const Statuses seen(statuses, count);
@@ -124,7 +123,7 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
 int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
     if (StandIns with(requests, count); with.any()) [[unlikely]]
         return testany(count, with.requests(), index, flag, status);
-    Completing completing(requests, count, false);
+    Completing completing(requests, count);
     if (completing.none() || index == nullptr || flag == nullptr)
         return real::Testany(count, requests, index, flag, status);
     const OneStatus seen(status);
@@ -138,7 +137,7 @@ int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
 int testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
     if (StandIns with(requests, count); with.any()) [[unlikely]]
         return testall(count, with.requests(), flag, statuses);
-    Completing completing(requests, count, false);
+    Completing completing(requests, count);
     if (completing.none() || flag == nullptr)
         return real::Testall(count, requests, flag, statuses);
     const Statuses seen(statuses, count);
@@ -151,7 +150,7 @@ int testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
 int testsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
     if (StandIns with(requests, count); with.any()) [[unlikely]]
         return testsome(count, with.requests(), completed, indices, statuses);
-    Completing completing(requests, count, false);
+    Completing completing(requests, count);
     if (completing.none() || completed == nullptr || indices == nullptr)
         return real::Testsome(count, requests, completed, indices, statuses);
     const Statuses seen(statuses, count);

@@ -30,16 +30,17 @@ int class_of(int code) {
 
 Failure settle_ours(const Known& known, MPI_Status& status) {
     Failure failure;
-    const std::shared_ptr<progress::Operation> operation = known.handle->operation();
+    const std::shared_ptr<Handle> handle = known.record().handle;
+    const std::shared_ptr<progress::Operation> operation = handle->operation();
     if (operation == nullptr || !operation->done()) {
         show({}, status);
     } else {
         const progress::Outcome& outcome = operation->outcome();
         show(outcome, status);
         failure = {outcome.mpi_class, outcome.text, operation->owner()};
-        known.handle->ended();
+        handle->ended();
     }
-    if (!known.handle->persistent())
+    if (!handle->persistent())
         leave(known.found);
     return failure;
 }
@@ -49,15 +50,15 @@ void end_watch(const Known& known, MPI_Request request) {
     if (request == MPI_REQUEST_NULL)
         leave(known.found);
     else
-        known.found.record->started = false;
+        known.record().started = false;
 }
 
 // Returns what the watched receive holds; checks it now if nobody has done so before.
 Seen seen_in(const Known& known, MPI_Status& status) {
-    Seen seen = known.seen != kNotSeen ? known.seen : seen_by(known.found);
+    Seen seen = known.record().seen.load(std::memory_order_relaxed);
     if (seen == kNotSeen) {
         const progress::Hold hold;
-        seen = envelope_arrived(known.receive, status);
+        seen = envelope_arrived(known.record().receive, status);
     }
     if (seen != kOrdinary)
         real::Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(seen));
@@ -65,23 +66,25 @@ Seen seen_in(const Known& known, MPI_Status& status) {
 }
 
 Failure publish_status(const Known& known, MPI_Request request, int real_class, MPI_Status& status) {
-    if (known.handle != nullptr)
+    if (known.record().handle != nullptr)
         return settle_ours(known, status);
     Failure failure;
     if ((real_class == MPI_SUCCESS || real_class == MPI_ERR_TRUNCATE) && may_hold_envelope(status)) {
+        const HostReceive& receive = known.record().receive;
         if (seen_in(known, status) != kOrdinary && real_class == MPI_SUCCESS)
             failure = {MPI_ERR_TRUNCATE,
                        fmt::format("{}: the message from rank {} with tag {} is longer than the receive's buffer of {} "
                                    "bytes",
-                                   name(known.receive.call), status.MPI_SOURCE, status.MPI_TAG, known.receive.bytes),
-                       Owner(known.receive.comm)};
+                                   name(receive.call), status.MPI_SOURCE, status.MPI_TAG, receive.bytes),
+                       Owner(receive.comm)};
     }
     end_watch(known, request);
     return failure;
 }
 
 bool is_persistent(const Known& known) {
-    return known.handle != nullptr ? known.handle->persistent() : known.found.record->persistent();
+    const Record& record = known.record();
+    return record.handle != nullptr ? record.handle->persistent() : record.persistent();
 }
 
 // MPI returns an empty status for an inactive request (MPI 4.0 section 3.7.6), whereas the status of a receive names a
@@ -94,7 +97,7 @@ bool is_inactive(MPI_Request request) {
 }
 
 bool only_watched(const Known& known, int real_class, const MPI_Status& status) {
-    return known.handle == nullptr && real_class == MPI_SUCCESS && !may_hold_envelope(status);
+    return known.record().handle == nullptr && real_class == MPI_SUCCESS && !may_hold_envelope(status);
 }
 
 int raise(const Failure& failure) {
@@ -116,12 +119,12 @@ int complete_one(const Known& known, MPI_Request request, int code, MPI_Status& 
 }
 
 void look_at(const Known& known, MPI_Status& status) {
-    if (known.handle == nullptr) {
+    if (known.record().handle == nullptr) {
         if (may_hold_envelope(status))
-            known.found.record->seen.store(seen_in(known, status), std::memory_order_relaxed);
+            known.record().seen.store(seen_in(known, status), std::memory_order_relaxed);
         return;
     }
-    const std::shared_ptr<progress::Operation> operation = known.handle->operation();
+    const std::shared_ptr<progress::Operation> operation = known.record().handle->operation();
     show(operation != nullptr && operation->done() ? operation->outcome() : progress::Outcome{}, status);
 }
 
@@ -130,26 +133,26 @@ void thrown(const Known& known, MPI_Request request, MPI_Status& status) {
         publish_status(known, request, MPI_ERR_TRUNCATE, status);
 }
 
-Completing::Completing(const MPI_Request* requests, int count, bool waits) : requests_(requests) {
-    for (int i = 0; requests != nullptr && i < count; ++i) {
-        const Found found = find(requests[i]);
-        if (!counts(found))
-            continue;
-        if (known_.empty())
-            known_.reserve(std::min(static_cast<std::size_t>(count - i), kUsual));
-        found.record->waited = waits || found.record->waited;
-        known_.emplace_back(i, found);
+Completing::Completing(const MPI_Request* requests, int count) : requests_(requests) {
+    if (count > kUsual) {
+        many_ = std::make_unique_for_overwrite<Known[]>(static_cast<std::size_t>(count));
+        known_ = many_.get();
     }
+    std::size_t known = 0;
+    for (int i = 0; requests != nullptr && i < count; ++i)
+        if (const Found found = find(requests[i]); counts(found))
+            known_[known++] = {i, found};
+    count_ = known;
 }
 
-Known* Completing::at(int index) {
-    const auto place = std::lower_bound(known_.begin(), known_.end(), index,
+const Known* Completing::at(int index) const {
+    const auto place = std::lower_bound(all().begin(), all().end(), index,
                                         [](const Known& known, int wanted) { return known.index < wanted; });
-    return place != known_.end() && place->index == index ? &*place : nullptr;
+    return place != all().end() && place->index == index ? &*place : nullptr;
 }
 
 int Completing::one(int index, int code, MPI_Status& status) {
-    Known* known = at(index);
+    const Known* known = at(index);
     if (known == nullptr)
         return code;
     return complete_one(*known, requests_[index], code, status);
@@ -158,7 +161,7 @@ int Completing::one(int index, int code, MPI_Status& status) {
 template <typename Settle>
 void Completing::each(std::span<MPI_Status> statuses, const int* indices, Settle publish_status) {
     if (indices == nullptr)
-        for (const Known& known : known_)
+        for (const Known& known : all())
             publish_status(static_cast<std::size_t>(known.index), known);
     else
         for (std::size_t k = 0; k < statuses.size(); ++k)
@@ -177,11 +180,11 @@ int Completing::several(int code, std::span<MPI_Status> statuses, const int* ind
         return code;
     std::vector<std::pair<std::size_t, Failure>> failures;
     const auto settle_one = [&](std::size_t k, const Known& known) {
-        const int real_class = in_status ? class_of(statuses[k].MPI_ERROR) : MPI_SUCCESS;
-        if (only_watched(known, real_class, statuses[k])) {
+        if (!in_status && only_watched(known, MPI_SUCCESS, statuses[k])) [[likely]] {
             end_watch(known, requests_[known.index]);
             return;
         }
+        const int real_class = in_status ? class_of(statuses[k].MPI_ERROR) : MPI_SUCCESS;
         if (real_class == MPI_ERR_PENDING)
             return;
         Failure failure = publish_status(known, requests_[known.index], real_class, statuses[k]);

@@ -37,12 +37,16 @@ struct HostReceive {
     MPI_Comm comm = MPI_COMM_NULL;
     CallId call{};
 };
-void watch(MPI_Request request, HostReceive receive);
+void watch(MPI_Request request, HostReceive&& receive);
 
 // The same for a persistent receive. `start` starts MPI's request, or returns the operation that receives in its place,
 // for a message that a probe has taken from MPI. `code` is MPI's; an error has been raised.
 using HostStarter = std::function<std::shared_ptr<progress::Operation>(MPI_Request* request, int& code)>;
-void watch_persistent(MPI_Request request, HostReceive receive, HostStarter start);
+void watch_persistent(MPI_Request request, HostReceive&& receive, HostStarter start);
+
+// Set at MPI_Init where one thread at a time calls MPI. The table of requests then needs no instruction that locks
+// memory.
+[[gnu::visibility("hidden")]] extern bool one_thread;
 
 // Checks a watched receive that has completed with as many bytes as an envelope has, and answers the envelope. Returns
 // how many bytes the message has that the envelope stands for, which is too long for the receive; 0 where there is no

@@ -123,20 +123,20 @@ void watch_one(MPI_Comm comm, int rank, Watched& watched, bool persistent_too) {
         MPI_Recv_init(watched.memory.data(), 400, MPI_BYTE, rank, 9, comm, &watched.request);
     else
         MPI_Irecv(watched.memory.data(), 400, MPI_BYTE, rank, 9, comm, &watched.request);
-    const request::HostReceive receive{.address = watched.memory.data(),
-                                       .count = 400,
-                                       .bytes = 400,
-                                       .layout = nullptr,
-                                       .comm = comm,
-                                       .call = CallId::kIrecv};
+    request::HostReceive receive{.address = watched.memory.data(),
+                                 .count = 400,
+                                 .bytes = 400,
+                                 .layout = nullptr,
+                                 .comm = comm,
+                                 .call = CallId::kIrecv};
     const auto start = [](MPI_Request* request, int& code) {
         code = MPI_Start(request);
         return std::shared_ptr<progress::Operation>();
     };
     if (persistent_too)
-        request::watch_persistent(watched.request, receive, start);
+        request::watch_persistent(watched.request, std::move(receive), start);
     else
-        request::watch(watched.request, receive);
+        request::watch(watched.request, std::move(receive));
 }
 
 // --- the tests
