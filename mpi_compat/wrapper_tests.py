@@ -96,7 +96,7 @@ def is_watched(row):
 def watched_tests(row):
     """The tests for such a receive, in forms that call no function, but for those of the buffer."""
     received = row.buffers[0]
-    return ["fastpath::outside_mpi()", f"fastpath::known_under_limit({received.count}, {received.type})",
+    return ["fastpath::outside_mpi()", f"fastpath::known_watchable({received.count}, {received.type})",
             "fastpath::none_probed()"]
 
 

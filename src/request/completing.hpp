@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <memory>
 #include <span>
 
@@ -33,6 +34,10 @@ int complete_one(const Known& known, MPI_Request request, int code, MPI_Status& 
 // Called after a real call that has only looked at the request, and found it complete.
 void look_at(const Known& known, MPI_Status& status);
 
+// Called before a real call that does not wait. Tells whether it may complete the request: that of a large message must
+// not go as long as the message has not come.
+bool may_complete(const Found& found);
+
 // Called after an exception, thrown by the program's error handler, has left a real call: what the call has completed
 // has ended for Switchyard too. That request is MPI_REQUEST_NULL now, or inactive when it is persistent (Open MPI 4.1
 // frees one that has failed). The status is as MPI has left it.
@@ -47,6 +52,9 @@ class Completing {
     Completing& operator=(const Completing&) = delete;
 
     bool none() const { return count_ == 0; }
+    bool all_may_complete() const {
+        return std::all_of(all().begin(), all().end(), [](const Known& known) { return may_complete(known.found); });
+    }
 
     // Called after a real call that has completed one request, or none (an index below 0), with the real call's code
     // and a status. Returns the code for the program.
@@ -62,6 +70,8 @@ class Completing {
   private:
     const Known* at(int index) const;
     std::span<const Known> all() const { return {known_, count_}; }
+    void leave_ordinary(std::span<MPI_Status> statuses);
+    int several_with_care(int code, std::span<MPI_Status> statuses, const int* indices);
     template <typename Settle>
     void each(std::span<MPI_Status> statuses, const int* indices, Settle publish_status);
 

@@ -7,6 +7,7 @@
 
 #include "progress/engine.hpp"
 #include "request/known.hpp"
+#include "request/receive_buffers.hpp"
 
 namespace swy::request {
 
@@ -143,11 +144,17 @@ struct Content {
     explicit Content(Record& record)
         : handle(std::move(record.handle)),
           start(std::exchange(record.start, nullptr)),
+          operation(std::move(record.operation)),
           layout(std::move(record.receive.layout)) {
         record.started = false;
+        if (std::exchange(record.is_large, false))
+            --large_receives;
+        if (const void* buffer = std::exchange(record.receive.buffer, nullptr))
+            buffers::leave(buffer, true);
     }
     const std::shared_ptr<Handle> handle;
     const HostStarter start;
+    const std::shared_ptr<progress::Operation> operation;
     const std::shared_ptr<const datatype::Layout> layout;
 };
 
@@ -162,6 +169,17 @@ void make_spare(Record& record) {
 constinit std::atomic<HandleMap*> table{nullptr};
 
 constinit bool one_thread = false;
+constinit int large_receives = 0;
+
+namespace {
+
+void look_at_entry(const HandleMap& map, std::size_t place, void (*look)(Record& record)) {
+    Record* record = map.at(place);
+    if (record != nullptr && phase(record->state.load(std::memory_order_acquire)) == kUsed)
+        look(*record);
+}
+
+}  // namespace
 
 void look_at_some(void (*look)(Record& record)) {
     constexpr std::size_t kAtOnce = 64;  // entries; most are empty
@@ -169,10 +187,14 @@ void look_at_some(void (*look)(Record& record)) {
     const HandleMap* map = table.load(std::memory_order_acquire);
     for (std::size_t i = 0; map != nullptr && i < kAtOnce; ++i) {
         place = map->after(place & (map->size() - 1));
-        Record* record = map->at(place);
-        if (record != nullptr && phase(record->state.load(std::memory_order_acquire)) == kUsed)
-            look(*record);
+        look_at_entry(*map, place, look);
     }
+}
+
+void look_at_all(void (*look)(Record& record)) {
+    const HandleMap* map = table.load(std::memory_order_acquire);
+    for (std::size_t place = 0; map != nullptr && place < map->size(); ++place)
+        look_at_entry(*map, place, look);
 }
 
 void enter(MPI_Request request, std::shared_ptr<Handle> handle) {
@@ -184,7 +206,9 @@ void enter(MPI_Request request, std::shared_ptr<Handle> handle) {
 void enter(MPI_Request request, HostReceive&& receive) {
     Record& record = busy(request);
     record.receive = std::move(receive);
-    record.seen.store(kNotSeen, std::memory_order_relaxed);
+    record.checked = record.gone = false;
+    record.is_large = record.receive.buffer != nullptr;
+    large_receives += record.is_large ? 1 : 0;
     publish(record);
 }
 
@@ -192,7 +216,7 @@ void enter(MPI_Request request, HostReceive&& receive, HostStarter start) {
     Record& record = busy(request);
     record.receive = std::move(receive);
     record.start = std::move(start);
-    record.seen.store(kNotSeen, std::memory_order_relaxed);
+    record.checked = record.gone = false;
     publish(record);
 }
 

@@ -34,11 +34,6 @@ constexpr std::uint64_t next(std::uint64_t state, Phase to) {
     return (((state >> 2) + 1) << 2) | to;
 }
 
-// What a completed receive holds: an ordinary message, or else an envelope of a message that is too long for it; the
-// value is that message's bytes.
-using Seen = std::uint64_t;
-inline constexpr Seen kNotSeen = ~Seen{0}, kOrdinary = 0;
-
 struct Record {
     std::atomic<MPI_Request> request{MPI_REQUEST_NULL};
     // The lowest bits say whether the record is in use; the bits above count how often that has changed, so that
@@ -51,16 +46,22 @@ struct Record {
     HostReceive receive;
     HostStarter start;     // of a persistent watched receive
     bool started = false;  // of a persistent watched receive: MPI has started it, and it is not completed yet
-    // Of a watched receive: what its memory has held, once it has been checked. That is done once, for the program may
-    // reuse the memory as soon as it knows that the receive is complete.
-    std::atomic<Seen> seen{kNotSeen};
+    // Of a watched receive whose memory has been checked. That is done once, for the program may reuse the memory as
+    // soon as it knows that the receive is complete.
+    bool checked = false;
+    bool gone = false;  // of a watched receive: MPI has completed the request, and may not be asked about it any more
+    bool is_large = false;  // of a watched receive: its message may be a large one
+    // Goes on with the message whose envelope a watched receive has received. MPI's request is complete then.
+    std::shared_ptr<progress::Operation> operation;
     // Of a persistent watched receive: the request for the operation that receives in place of MPI's request
     // (stand_in.hpp).
     MPI_Request stand_in = MPI_REQUEST_NULL;
 
     bool persistent() const { return start != nullptr; }
     // Has the record nothing that takes time to destroy?
-    bool is_simple() const { return handle == nullptr && start == nullptr && receive.layout == nullptr; }
+    bool is_simple() const {
+        return handle == nullptr && start == nullptr && operation == nullptr && receive.layout == nullptr && !is_large;
+    }
 };
 
 // Open addressing; at most half full, so that every search ends at an empty entry.
@@ -103,9 +104,15 @@ struct Found {
     explicit operator bool() const { return record != nullptr; }
 };
 
+// The number of watched receives that may be of a large message. Only processes with one thread have any.
+extern int large_receives;
+
 // Passes some of the records in use to `look`, others each time. Called only where no other thread can end their use
 // meanwhile.
 void look_at_some(void (*look)(Record& record));
+
+// The same for all records in use.
+void look_at_all(void (*look)(Record& record));
 
 // Returns the record of a request, if it is in use. Takes no lock.
 inline Found find(MPI_Request request) {

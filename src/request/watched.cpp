@@ -13,16 +13,16 @@ namespace {
 // message is there; an envelope that has not been checked is never left in memory. A receive that has no room for an
 // envelope is checked when the program completes it.
 void answer(Record& record) {
-    if (record.handle != nullptr || record.seen != kNotSeen || record.receive.bytes < call::kEnvelopeBytes ||
-        (record.persistent() && !record.started) || !progress::may_poll())
+    if (record.handle != nullptr || record.checked || record.gone || record.receive.bytes < call::kEnvelopeBytes ||
+        (record.persistent() && !record.started) || !shows_envelope(record.receive))
         return;
     int flag = 0;
     MPI_Status status;
     if (real::Request_get_status(record.request, &flag, &status) != MPI_SUCCESS || flag == 0 ||
         !may_hold_envelope(status))
         return;
-    if (const Seen seen = envelope_arrived(record.receive, status); seen != kOrdinary)
-        record.seen = seen;
+    record.operation = envelope_arrived(record.receive, status);
+    record.checked = record.operation != nullptr;
 }
 
 }  // namespace
@@ -34,7 +34,14 @@ bool answer_watched() {
     return false;
 }
 
+void answer_all_watched() {
+    if (one_thread)
+        look_at_all(answer);
+}
+
 constinit Arrived envelope_arrived = nullptr;
+constinit Shows shows_envelope = nullptr;
+constinit GoOn go_on = nullptr;
 
 void watch(MPI_Request request, HostReceive&& receive) {
     enter(request, std::move(receive));

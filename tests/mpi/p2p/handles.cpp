@@ -100,11 +100,19 @@ int arrived = 0;
 constexpr int kTrueBytes = 5000;
 
 // Stands for p2p: an envelope of a message that is too long for the receive.
-std::size_t settle(const request::HostReceive& receive, const MPI_Status&) {
+std::shared_ptr<progress::Operation> settle(request::HostReceive& receive, const MPI_Status& status) {
     expect(progress::held_here(), "an envelope is settled without the lock");
     ++arrived;
-    // Else as many bytes, but the program's.
-    return static_cast<std::byte*>(receive.address)[0] == std::byte{0xe} ? kTrueBytes : 0;
+    if (static_cast<std::byte*>(receive.address)[0] != std::byte{0xe})
+        return nullptr;  // as many bytes, but the program's
+    auto too_long = std::make_shared<Waits>(receive.comm, 1,
+                                            Outcome{.source = status.MPI_SOURCE,
+                                                    .tag = status.MPI_TAG,
+                                                    .bytes = kTrueBytes,
+                                                    .mpi_class = MPI_ERR_TRUNCATE,
+                                                    .text = "it is too long"});
+    too_long->step();
+    return too_long;
 }
 
 struct Watched {
