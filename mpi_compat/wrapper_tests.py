@@ -88,6 +88,25 @@ def inline_tests(row):
     return (["!datatype::extended()"] if row.op() else []) + tests
 
 
+def is_watched(row):
+    """Tells whether the call is a receive that does not block, and that is watched for an envelope."""
+    return row.receives and row.name.startswith("MPI_Irecv")
+
+
+def watched_tests(row):
+    """The tests for such a receive, in forms that call no function, but for those of the buffer."""
+    received = row.buffers[0]
+    return ["fastpath::outside_mpi()", f"fastpath::known_watchable({received.count}, {received.type})",
+            "fastpath::none_probed()"]
+
+
+def unwatched_tests(row):
+    """The same for one with so little room that it is not watched."""
+    received = row.buffers[0]
+    return ["fastpath::outside_mpi()", f"fastpath::known_unwatched({received.count}, {received.type})",
+            "fastpath::none_probed()"]
+
+
 def short_receive_tests(row):
     """The tests for a blocking receive with less room than an envelope needs: it cannot have received one, so nothing
     is left to do afterwards."""

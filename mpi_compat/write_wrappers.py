@@ -13,6 +13,7 @@ from write_headers import WARNING, call_id, real_name
 STAGES = {
     "MPI": "makes the real call while the driver watch finds nothing to do",
     "fast_MPI": "makes receives that are too short for an envelope",
+    "watched_MPI": "makes receives that do not block, and has them watched for an envelope",
     "no_status_MPI": "receives without a status, and looks for an envelope in the buffer",
     "ask_driver_MPI": "asks the CUDA driver about the buffers, all other tests having passed",
     "slow_MPI": "looks for newly loaded libraries, and makes all tests",
@@ -124,6 +125,25 @@ NO_STATUS_STAGE = """
             return code;
         MPI_Status own;
         return $dispatched;
+    }
+    return slow_$name($passed);
+}
+"""
+
+FAST_UNWATCHED = """
+if ($tests) [[likely]] {
+    $compare_addresses
+}
+if (state == driver_watch::State::kOpen) [[likely]]
+    return watched_$name($passed);
+"""
+
+WATCHED_STAGE = """
+// Makes a receive that does not block, and has it watched: an envelope may come later.
+[[gnu::noinline]] static $result watched_$name($declared) {
+    if ($tests && (device::known_host($buffers) || $on_host)) [[likely]] {
+        const int code = real::$real($passed);
+        return fastpath::watched(CallId::$id, code, $buffer, $count, $type, source, comm, request);
     }
     return slow_$name($passed);
 }
@@ -294,7 +314,11 @@ def wrapper(row):
         return fill(DUPLICATING_WRAPPER, row, parent=row.owner().name)
     if not wrapper_tests.all_tests(row) and not findings(row):
         return dispatch_stage(row) + "\n" + fill(DISPATCHING_WRAPPER, row, dispatched=dispatched(row))
-    stages, fast = fast_stages(row) if wrapper_tests.inline_tests(row) else ([], "")
+    stages, fast = [], ""
+    if wrapper_tests.inline_tests(row):
+        stages, fast = fast_stages(row)
+    elif wrapper_tests.is_watched(row):
+        stages, fast = watched_stages(row)
     known_host = ", or on known host memory" if "device::known_host(" in fast else ""
     first = fill(WRAPPER, row, fast=fast, known_host=known_host)
     return "\n".join([dispatch_stage(row), slow_stage(row), *stages, first])
@@ -323,6 +347,19 @@ def fast_stages(row):
                               tests=all_of(others), type=last.type, count=last.count, dispatched=following)
 
 
+def watched_stages(row):
+    """The same for a receive that does not block."""
+    buffer = row.buffers[0]
+    on_host = all_of(wrapper_tests.on_host(row))
+    tests = wrapper_tests.watched_tests(row)
+    ask_driver = fill(ASK_DRIVER_STAGE, row, tests=on_host, next=dispatched(row))
+    watched = fill(WATCHED_STAGE, row, tests=all_of(tests), on_host=on_host, id=call_id(row.name), buffer=buffer.name,
+                   count=buffer.count, type=buffer.type)
+    unwatched = wrapper_tests.unwatched_tests(row)
+    return [ask_driver, watched], fill(FAST_UNWATCHED, row, compare_addresses=fill(COMPARE_ADDRESSES, row),
+                                       tests=all_of(["state == driver_watch::State::kOpen"] + unwatched))
+
+
 def slow_stage(row):
     tests = wrapper_tests.all_tests(row)
     operator = ""
@@ -346,7 +383,7 @@ def on_host(row, tests):
         if row.named("message"):
             code = f"p2p::found(code, message, comm{', flag' if row.named('flag') else ''})"
         return fill(PROBE, row, tests=tests, arguments=arguments, code=code, dispatched=dispatched(row))
-    if row.receives and row.name.startswith("MPI_Irecv"):
+    if wrapper_tests.is_watched(row):
         buffer = row.buffers[0]
         return fill(NONBLOCKING_RECEIVE_ON_HOST, row, tests=tests, arguments=arguments, id=call_id(row.name),
                     buffer=buffer.name, count=buffer.count, type=buffer.type)

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "call/call.hpp"
 #include "call/envelope.hpp"
@@ -28,6 +29,11 @@ namespace swy::fastpath {
 // SWITCHYARD_P2P_THRESHOLD of the job's first rank: no envelope stands for a smaller message. In a job without
 // envelopes it is the largest number there is.
 [[gnu::visibility("hidden")]] extern std::size_t limit;
+
+// A receive without blocking into host memory with less room may be given to MPI at once: all there are until an
+// envelope has come to host memory in this process. From then on one from `limit` on may share its buffer with no other
+// (p2p/shared_receive_buffer.hpp). `limit` where several threads call MPI.
+[[gnu::visibility("hidden")]] extern std::size_t watchable;
 
 inline bool none_probed() {
     return probed_messages.load(std::memory_order_relaxed) == 0;
@@ -105,22 +111,50 @@ inline bool known_under_limit(MPI_Count count, MPI_Datatype type) {
     return datatype::known_predefined(type) && under_limit(count, datatype::known_size(type));
 }
 
+// A receive of MPI's own that has room for fewer bytes is not watched: MPI itself reports that a message there is too
+// long, and what it leaves of an envelope lacks 8 bytes of checksum or more, which no later message into the same
+// memory can make good by chance.
+inline constexpr std::size_t kLeastWatched = call::kEnvelopeBytes - sizeof(std::uint64_t);
+
+// False for a type of the program's and one that has not been looked up yet.
+inline bool known_unwatched(MPI_Count count, MPI_Datatype type) {
+    const auto elements = static_cast<std::size_t>(count);
+    return datatype::known_predefined(type) && elements < kLeastWatched &&
+           elements * datatype::known_size(type) < kLeastWatched;
+}
+
+// The same for types and sizes of receives that are given to MPI and watched.
+inline bool known_watchable(MPI_Count count, MPI_Datatype type) {
+    std::size_t bytes = 0;
+    return datatype::known_predefined(type) &&
+           !__builtin_mul_overflow(static_cast<std::size_t>(count), datatype::known_size(type), &bytes) &&
+           bytes < watchable;
+}
+
 // Returns the layout that says where an envelope's bytes lie; null for a predefined type without gaps, where they lie
 // one after the other.
 std::shared_ptr<const datatype::Layout> layout_with_gaps(MPI_Datatype type);
 
+// Watches a receive that may be of a large message.
+void watch_large(MPI_Request request, request::HostReceive&& receive);
+
 // Watches the request of a receive that has been started, where an envelope may come. Returns `code`, the real call's.
 inline int watched(CallId id, int code, void* address, MPI_Count count, MPI_Datatype type, int source, MPI_Comm comm,
                    const MPI_Request* request) {
-    if (envelopes && code == MPI_SUCCESS && source != MPI_PROC_NULL) {
-        const auto elements = static_cast<std::size_t>(count);
-        request::watch(*request, {.address = address,
-                                  .count = elements,
-                                  .bytes = elements * datatype::predefined_size(type),
-                                  .layout = datatype::known_predefined(type) ? nullptr : layout_with_gaps(type),
-                                  .comm = comm,
-                                  .call = id});
-    }
+    const auto elements = static_cast<std::size_t>(count);
+    const std::size_t bytes = elements * datatype::predefined_size(type);
+    if (bytes < kLeastWatched || !envelopes || code != MPI_SUCCESS || source == MPI_PROC_NULL)
+        return code;
+    request::HostReceive receive{.address = address,
+                                 .count = elements,
+                                 .bytes = bytes,
+                                 .layout = datatype::known_predefined(type) ? nullptr : layout_with_gaps(type),
+                                 .comm = comm,
+                                 .call = id};
+    if (bytes < limit)
+        request::watch(*request, std::move(receive));
+    else
+        watch_large(*request, std::move(receive));
     return code;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "call/depth.hpp"
+#include "comm/state.hpp"
 #include "datatype/kept_type.hpp"
 #include "datatype/layout.hpp"
 #include "datatype/prefix.hpp"
@@ -23,9 +24,11 @@
 #include "p2p/receive.hpp"
 #include "p2p/service.hpp"
 #include "p2p/start.hpp"
+#include "p2p/watched.hpp"
 #include "progress/engine.hpp"
 #include "real.hpp"
 #include "request/handle.hpp"
+#include "request/receive_buffers.hpp"
 
 namespace swy::p2p {
 namespace {
@@ -198,6 +201,13 @@ bool can_meet_envelope(const Call& call) {
            call.matching->source != MPI_PROC_NULL;
 }
 
+// Watches a receive of MPI's own that does not block and has been posted.
+void watch(const Call& call) {
+    request::HostReceive receive = watched(call);
+    if (receive.bytes >= fastpath::kLeastWatched)
+        request::watch(*call.matching->request, std::move(receive));
+}
+
 // Posts the receive of the last operand to MPI where there may be probed messages. Returns false when a probed message
 // matches it. Both happen in one hold of the lock, see probe.hpp. `code` is MPI's.
 bool post_unless_probed(const Call& call, MPI_Request& request, int& code) {
@@ -268,7 +278,7 @@ int small_host_receive(const Row& row, const Call& call, Real real) {
     if (row.form == Form::kPersistent && fastpath::envelopes && call.matching->source != MPI_PROC_NULL)
         request::watch_persistent(*call.matching->request, watched(call), starter_of(row, call));
     else if (can_meet_envelope(call))
-        request::watch(*call.matching->request, watched(call));
+        watch(call);
     return rc;
 }
 
@@ -285,7 +295,7 @@ std::optional<int> posted_host_receive(const Row& row, const Call& call) {
     if (row.form == Form::kNonBlocking) {
         *call.matching->request = request;
         if (can_meet_envelope(call))
-            request::watch(request, watched(call));
+            watch(call);
         return rc;
     }
     if (row.act == Act::kExchange) {
@@ -305,6 +315,35 @@ std::optional<int> posted_host_receive(const Row& row, const Call& call) {
 bool counts_are_ints(const Call& call) {
     return std::all_of(call.operands.begin(), call.operands.end(),
                        [](const Operand& operand) { return operand.count <= INT_MAX; });
+}
+
+// A receive without blocking into host memory, of what may be a large message, stays MPI's own too. Not where a report
+// is made, which tells when messages have come.
+bool is_large_host_receive(const Row& row, const Call& call) {
+    const Operand& operand = call.operands[0];
+    return request::one_thread && !report::enabled && row.act == Act::kReceive && row.form == Form::kNonBlocking &&
+           can_meet_envelope(call) && counts_are_ints(call) &&
+           static_cast<std::size_t>(operand.count) * datatype::size_of(operand.type) >= fastpath::limit &&
+           !on_device(call, operand) && !device::on_device(operand.address);
+}
+
+// Returns nothing when a probed message matches the receive, or its buffer is another's
+// (p2p/shared_receive_buffer.hpp).
+std::optional<int> large_host_receive(const Call& call) {
+    request::HostReceive receive = watched(call);
+    receive.buffer = host_payload(receive).first_byte();
+    const bool waits = request::buffers::enter_to_wait(receive.buffer, nullptr);
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_SUCCESS;
+    const bool posted = waits && post_unless_probed(call, request, code);
+    if (!posted || code != MPI_SUCCESS) {
+        request::buffers::leave(receive.buffer, waits);
+        return posted ? std::optional(code) : std::nullopt;
+    }
+    *call.matching->request = request;
+    comm::of(call.owner.comm);  // so that an operation can tell later whether it still exists
+    request::watch(request, std::move(receive));
+    return code;
 }
 
 bool is_given_by_probe(const Matching& matching) {
@@ -354,6 +393,9 @@ int dispatch(const Call& call, Real real) {
     }
     if (on_host && row.act == Act::kMatchedReceive && !is_given_by_probe(*call.matching))
         return host(call, real);
+    if (is_large_host_receive(row, call))
+        if (const std::optional<int> code = large_host_receive(call))
+            return *code;
     if (plain_receive || (on_host && row.act == Act::kExchange && row.form == Form::kBlocking && counts_are_ints(call)))
         if (const std::optional<int> code = posted_host_receive(row, call))
             return *code;
@@ -387,29 +429,6 @@ int received_on_host(const Call& call, int code, MPI_Status& status) {
     }
     progress::wait_for(*receive);
     return publish_status(*receive, &status);
-}
-
-std::size_t envelope_left(const request::HostReceive& receive, const MPI_Status& status) {
-    if (receive.bytes < call::kEnvelopeBytes) {
-        clear_truncated_envelope(receive.layout.get(), receive.address, receive.count, receive.bytes);
-        release_sender(receive.comm, status.MPI_SOURCE, status.MPI_TAG);
-        return 0;  // MPI itself reports that the message was too long
-    }
-    const auto envelope = take_envelope(receive.layout.get(), receive.address, receive.count);
-    if (!envelope)
-        return 0;
-    const Control nothing{
-        .type = MessageType::kClear, .how = How::kNothing, .id = envelope->id, .bytes = envelope->bytes};
-    send_control(static_cast<int>(envelope->sender), nothing);
-    if (envelope->synchronous) {
-        const call::EnvelopeBytes payload = await_payload(*envelope);
-        if (receive.layout != nullptr)
-            datatype::set_first_bytes(*receive.layout, receive.address, receive.count, payload);
-        else
-            std::copy(payload.begin(), payload.end(), static_cast<std::byte*>(receive.address));
-        return 0;
-    }
-    return envelope->bytes;
 }
 
 }  // namespace swy::p2p

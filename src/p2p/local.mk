@@ -1,6 +1,7 @@
 # Point-to-point: envelopes, matching, lanes.
 libswy_la_SOURCES += \
     src/p2p/start.cpp src/p2p/start.hpp \
+    src/p2p/watched.cpp src/p2p/watched.hpp \
     src/p2p/control.cpp src/p2p/control.hpp \
     src/p2p/devices.cpp src/p2p/devices.hpp \
     src/p2p/service.cpp src/p2p/service.hpp \

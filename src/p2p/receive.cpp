@@ -16,8 +16,10 @@
 #include "progress/engine.hpp"
 #include "progress/keep_until.hpp"
 #include "real.hpp"
+#include "request/handle.hpp"
 #include "request/message_layer.hpp"
 #include "request/real_end.hpp"
+#include "request/receive_buffers.hpp"
 #include "settings/settings.hpp"
 #include "staging/pipeline.hpp"
 
@@ -35,6 +37,12 @@ std::string describe(const Receive& receive, int source, int tag, std::size_t by
 }
 
 constexpr std::size_t kBeforeFields = call::kNamingBytes + sizeof(call::Secret);
+
+// Called when an envelope has come to host memory.
+void beware_of_shared_buffers() {
+    request::buffers::beware();
+    fastpath::watchable = fastpath::limit;
+}
 
 void clear_beginning(const datatype::Layout* layout, void* address, std::size_t count) {
     if (layout == nullptr)
@@ -79,6 +87,7 @@ void release_sender(MPI_Comm comm, int source, int tag) {
     if (sender < 0)
         return;
     progress::poll_all();  // lets receives that have had earlier messages of that tag name them first
+    request::answer_all_watched();
     send_control(sender, {.type = MessageType::kRelease, .key = {source, state->rank, tag}});
 }
 
@@ -182,6 +191,18 @@ void Receive::adopt(const call::Envelope& envelope, const MPI_Status& status) {
     matched(envelope);
 }
 
+void Receive::adopt_unseen(const MPI_Status& status) {
+    source_ = status.MPI_SOURCE;
+    tag_ = status.MPI_TAG;
+    if (!ask_sender())
+        ordinary(call::kEnvelopeBytes);
+}
+
+void Receive::take_over(MPI_Request request, bool lost) {
+    request_ = request;
+    lost_ = lost || !may_wait_in_buffer();
+}
+
 bool Receive::step() {
     if (request_ != MPI_REQUEST_NULL)
         return look();
@@ -232,7 +253,7 @@ bool Receive::poll() {
     int code = MPI_SUCCESS;
     if (!ended(status, code))
         return overdue();
-    lost_ = sharing_.content_is_lost();
+    lost_ = lost_ || sharing_.content_is_lost();
     sharing_.has_read();
     arrived(status, code);
     return true;
@@ -345,7 +366,7 @@ void Receive::matched(const call::Envelope& envelope) {
     bytes_ = envelope.bytes;
     clear_ = {.type = MessageType::kClear, .id = envelope.id, .bytes = envelope.bytes};
     if (!payload_.device)
-        SharedReceiveBuffer::beware();
+        beware_of_shared_buffers();
     if (envelope.bytes > payload_.bytes) {
         clear_.slot = slot_;
         clear_.how = How::kNothing;

@@ -53,6 +53,11 @@ class Receive final : public progress::Operation {
     int post(const Into& into, ProbedMessage taken);
     // Takes over after the program's own receive has completed in MPI with this envelope in its buffer.
     void adopt(const call::Envelope& envelope, const MPI_Status& status);
+    // The same where the message has an envelope's length and other receives have used its memory: the sender is asked.
+    void adopt_unseen(const MPI_Status& status);
+    // Takes over a request of the program's that MPI has yet to complete; `lost` when other receives have used its
+    // memory.
+    void take_over(MPI_Request request, bool lost);
 
     bool step() override;
     bool only_asks() const override { return request_ != MPI_REQUEST_NULL; }

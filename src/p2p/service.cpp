@@ -15,7 +15,7 @@
 #include "p2p/probed_messages.hpp"
 #include "p2p/receive.hpp"
 #include "p2p/send.hpp"
-#include "p2p/start.hpp"
+#include "p2p/watched.hpp"
 #include "progress/engine.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
@@ -236,16 +236,21 @@ int start() {
     progress::add_service(pair_comms::step);
     int threads = MPI_THREAD_SINGLE;
     real::Query_thread(&threads);
-    if (threads < MPI_THREAD_MULTIPLE)
+    request::one_thread = threads < MPI_THREAD_MULTIPLE;
+    if (request::one_thread)
         progress::add_service(request::answer_watched);
     else
         fastpath::probed_messages.fetch_add(1, std::memory_order_relaxed);
-    request::envelope_arrived = envelope_left;
+    request::envelope_arrived = envelope_arrived;
+    request::shows_envelope = shows_envelope;
+    request::go_on = go_on;
     comm::on_free = [](MPI_Comm comm) {
         const progress::Hold hold;
         forget_probed(comm);
     };
     fastpath::limit = settings::values().p2p_threshold;
+    if (!request::one_thread)
+        fastpath::watchable = fastpath::limit;
     fastpath::secret_word = e.secret[0];
     fastpath::envelopes = true;
     return MPI_SUCCESS;

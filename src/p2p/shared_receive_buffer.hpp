@@ -15,7 +15,10 @@ namespace swy::p2p {
 
 class Receive;
 
-// One receive's share of a buffer; the destructor ends it. Any thread may destroy it.
+// A large receive of MPI's own that does not block waits in its buffer too (request/receive_buffers.hpp): it never
+// reads the buffer before it is complete, and asks the sender where another receive has used the buffer meanwhile.
+
+// One operation's share of a buffer; the destructor ends it. Any thread may destroy it.
 class SharedReceiveBuffer {
   public:
     SharedReceiveBuffer() = default;
@@ -35,12 +38,9 @@ class SharedReceiveBuffer {
     // For a receive that waits in the buffer: says that its first message has come and has been read. Does nothing for
     // others.
     void has_read();
-    // Returns the one other receive that waits in this buffer and will read its content, or nullptr. It stays while the
-    // engine's lock is held.
+    // Returns the one other operation that waits in this buffer and will read its content, or nullptr. It stays while
+    // the engine's lock is held.
     Receive* who_reads() const;
-
-    // Says that an envelope has come to host memory in this process.
-    static void beware();
 
   private:
     const void* buffer_ = nullptr;

@@ -31,12 +31,6 @@ bool needs_operation(const Call& call, const Operand& operand);
 // As the function of fastpath/message.hpp, for any type.
 bool is_as_long_as_envelope(const Operand& operand);
 
-// For request::envelope_arrived: called when a host receive below the threshold has completed in MPI with what may be
-// an envelope's bytes. If it is an envelope, its sender waits: the receive gets the payload where that is as long as an
-// envelope, and else the message was too large for it. Returns how many bytes that message has, or 0. Called under the
-// engine's lock.
-std::size_t envelope_left(const request::HostReceive& receive, const MPI_Status& status);
-
 // Writes the status of a finished operation for the program, and raises its error through the communicator's handler.
 // Returns MPI's code.
 int publish_status(const progress::Operation& operation, MPI_Status* status);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "pack/pieces.hpp"
 
@@ -78,13 +79,19 @@ void find_runs(const Call& call, std::span<const Operand> buffers, Payload& payl
 
 }  // namespace
 
-Payload payload_of(const Call& call, const Operand& operand, std::span<const Operand> buffers) {
+Payload host_payload(void* address, std::size_t count, std::shared_ptr<const datatype::Layout> layout) {
     Payload payload;
-    payload.address = operand.address;
-    payload.count = static_cast<std::size_t>(operand.count);
-    payload.layout = datatype::layout_of(operand.type);
-    payload.bytes = payload.count * payload.layout->size;
+    payload.address = address;
+    payload.count = count;
+    payload.layout = std::move(layout);
+    payload.bytes = count * payload.layout->size;
     find_run(payload);
+    return payload;
+}
+
+Payload payload_of(const Call& call, const Operand& operand, std::span<const Operand> buffers) {
+    Payload payload =
+        host_payload(operand.address, static_cast<std::size_t>(operand.count), datatype::layout_of(operand.type));
     if (payload.bytes == 0)
         return payload;
     if (const void* address = first_on_device(payload); address != nullptr) {

@@ -56,4 +56,7 @@ void each_stretch(std::size_t bytes, std::size_t mine, std::size_t theirs, Act a
 // `buffers` are the buffers that make up the operand, see Matching. Throws std::bad_alloc.
 Payload payload_of(const Call& call, const Operand& operand, std::span<const Operand> buffers = {});
 
+// The same for `count` elements in what is known to be host memory.
+Payload host_payload(void* address, std::size_t count, std::shared_ptr<const datatype::Layout> layout);
+
 }  // namespace swy::pack

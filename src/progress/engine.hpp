@@ -41,7 +41,7 @@ void add(std::shared_ptr<Operation> operation);
 
 // The number of requests that are Switchyard's or watched. While there are none, completion wrappers call the real
 // functions.
-extern std::atomic<int> known_requests;
+[[gnu::visibility("hidden")]] extern std::atomic<int> known_requests;
 
 // Steps an operation, before it is added, as far as it gets without waiting. Called under the lock.
 void step_at_once(Operation& operation);

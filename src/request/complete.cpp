@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "error/unless_thrown.hpp"
@@ -47,11 +48,68 @@ class Statuses {
     std::span<MPI_Status> first(int count) const { return {seen_, static_cast<std::size_t>(std::max(count, 0))}; }
 
   private:
-    static constexpr int kFew = 16;
+    static constexpr int kFew = 64;
     MPI_Status few_[kFew];
     std::vector<MPI_Status> many_;
     MPI_Status* seen_;
 };
+
+// For a call that completes some of several requests and does not wait: the program's requests without those that MPI
+// must not complete yet.
+class WithoutIncomplete {
+  public:
+    WithoutIncomplete(MPI_Request* requests, int count) : requests_(requests) {
+        if (large_receives != 0) [[unlikely]]
+            leave_out(count);
+    }
+    ~WithoutIncomplete() {
+        for (std::size_t i = 0; i < copy_.size(); ++i)
+            if (copy_[i] != MPI_REQUEST_NULL || !left_out_[i])
+                requests_[i] = copy_[i];
+    }
+    WithoutIncomplete(const WithoutIncomplete&) = delete;
+    WithoutIncomplete& operator=(const WithoutIncomplete&) = delete;
+
+    bool any() const { return !copy_.empty(); }
+    MPI_Request* requests() { return copy_.data(); }
+
+  private:
+    void leave_out(int count) {
+        for (int i = 0; requests_ != nullptr && i < count; ++i)
+            if (const Found found = find(requests_[i]); counts(found) && !may_complete(found)) {
+                left_out_.resize(static_cast<std::size_t>(count));
+                left_out_[static_cast<std::size_t>(i)] = true;
+            }
+        if (left_out_.empty())
+            return;
+        copy_.assign(requests_, requests_ + count);
+        for (std::size_t i = 0; i < copy_.size(); ++i)
+            if (left_out_[i])
+                copy_[i] = MPI_REQUEST_NULL;
+    }
+
+    MPI_Request* const requests_;
+    std::vector<bool> left_out_;
+    std::vector<MPI_Request> copy_;
+};
+
+// Frees a receive that may be of a large message, which goes on.
+int free_large(const Found& found, MPI_Request* request) {
+    Record& record = *found.record;
+    std::shared_ptr<progress::Operation> operation = record.operation;
+    MPI_Request mine = *request;
+    if (!record.checked) {
+        const progress::Hold hold;
+        operation = go_on(record.receive, std::exchange(mine, MPI_REQUEST_NULL));
+    }
+    leave(found);
+    *request = mine;
+    const int code = mine != MPI_REQUEST_NULL ? real::Request_free(request) : MPI_SUCCESS;
+    MPI_Request shown = MPI_REQUEST_NULL;
+    if (operation != nullptr && hand_out(std::move(operation), &shown) == MPI_SUCCESS)
+        free(&shown);  // so that a failure is said
+    return code;
+}
 
 }  // namespace
 
@@ -61,8 +119,7 @@ int wait(MPI_Request* request, MPI_Status* status) {
     const Found found = request != nullptr ? find(*request) : Found{};
     if (!counts(found))
         return real::Wait(request, status);
-    found.record->waited = true;
-    const Known known(0, found);
+    const Known known{0, found};
     const OneStatus seen(status);
     const int code =
         error::unless_thrown([&] { return real::Wait(request, seen); }, [&] { thrown(known, *request, *seen); });
@@ -72,7 +129,7 @@ int wait(MPI_Request* request, MPI_Status* status) {
 int waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
     if (StandIns with(requests, count); with.any()) [[unlikely]]
         return waitany(count, with.requests(), index, status);
-    Completing completing(requests, count, true);
+    Completing completing(requests, count);
     if (completing.none() || index == nullptr)
         return real::Waitany(count, requests, index, status);
     const OneStatus seen(status);
@@ -85,7 +142,7 @@ int waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
 int waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
     if (StandIns with(requests, count); with.any()) [[unlikely]]
         return waitall(count, with.requests(), statuses);
-    Completing completing(requests, count, true);
+    Completing completing(requests, count);
     if (completing.none())
         return real::Waitall(count, requests, statuses);
     const Statuses seen(statuses, count);
@@ -97,7 +154,7 @@ int waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
 int waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
     if (StandIns with(requests, count); with.any()) [[unlikely]]
         return waitsome(count, with.requests(), completed, indices, statuses);
-    Completing completing(requests, count, true);
+    Completing completing(requests, count);
     if (completing.none() || completed == nullptr || indices == nullptr)
         return real::Waitsome(count, requests, completed, indices, statuses);
     const Statuses seen(statuses, count);
@@ -113,9 +170,11 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
     const Found found = request != nullptr ? find(*request) : Found{};
     if (!counts(found) || flag == nullptr)
         return real::Test(request, flag, status);
-    const Known known(0, found);
-    const OneStatus seen(status);
     *flag = 0;
+    if (!may_complete(found))
+        return MPI_SUCCESS;
+    const Known known{0, found};
+    const OneStatus seen(status);
     const int code =
         error::unless_thrown([&] { return real::Test(request, flag, seen); }, [&] { thrown(known, *request, *seen); });
     return *flag != 0 ? complete_one(known, *request, code, *seen) : code;
@@ -124,7 +183,13 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
 int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
     if (StandIns with(requests, count); with.any()) [[unlikely]]
         return testany(count, with.requests(), index, flag, status);
-    Completing completing(requests, count, false);
+    if (WithoutIncomplete without(requests, count); without.any() && index != nullptr && flag != nullptr) [[unlikely]] {
+        const int code = testany(count, without.requests(), index, flag, status);
+        if (*flag != 0 && *index == MPI_UNDEFINED)  // all others are inactive
+            *flag = 0;
+        return code;
+    }
+    Completing completing(requests, count);
     if (completing.none() || index == nullptr || flag == nullptr)
         return real::Testany(count, requests, index, flag, status);
     const OneStatus seen(status);
@@ -138,11 +203,13 @@ int testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
 int testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
     if (StandIns with(requests, count); with.any()) [[unlikely]]
         return testall(count, with.requests(), flag, statuses);
-    Completing completing(requests, count, false);
+    Completing completing(requests, count);
     if (completing.none() || flag == nullptr)
         return real::Testall(count, requests, flag, statuses);
-    const Statuses seen(statuses, count);
     *flag = 0;
+    if (!completing.all_may_complete())
+        return MPI_SUCCESS;
+    const Statuses seen(statuses, count);
     const int code = error::unless_thrown([&] { return real::Testall(count, requests, flag, seen); },
                                           [&] { completing.thrown(seen.first(count), nullptr); });
     return *flag != 0 ? completing.several(code, seen.first(count), nullptr) : code;
@@ -151,7 +218,13 @@ int testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
 int testsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses) {
     if (StandIns with(requests, count); with.any()) [[unlikely]]
         return testsome(count, with.requests(), completed, indices, statuses);
-    Completing completing(requests, count, false);
+    if (WithoutIncomplete without(requests, count); without.any() && completed != nullptr) [[unlikely]] {
+        const int code = testsome(count, without.requests(), completed, indices, statuses);
+        if (*completed == MPI_UNDEFINED)  // all others are inactive
+            *completed = 0;
+        return code;
+    }
+    Completing completing(requests, count);
     if (completing.none() || completed == nullptr || indices == nullptr)
         return real::Testsome(count, requests, completed, indices, statuses);
     const Statuses seen(statuses, count);
@@ -167,7 +240,10 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
     const Found found = find(request);
     if (!counts(found) || flag == nullptr)
         return real::Request_get_status(request, flag, status);
-    const Known known(0, found);
+    *flag = 0;
+    if (!may_complete(found))
+        return MPI_SUCCESS;
+    const Known known{0, found};
     const OneStatus seen(status);
     const int code = real::Request_get_status(request, flag, seen);
     if (code == MPI_SUCCESS && *flag != 0)
@@ -203,7 +279,7 @@ int start(MPI_Request* request) {
     }
     if (code == MPI_SUCCESS) {
         Record& record = *find(*request).record;
-        record.seen = kNotSeen;
+        record.checked = record.gone = false;
         record.started = true;
     }
     return code;
@@ -239,6 +315,8 @@ int free(MPI_Request* request) {
     // The memory of a watched receive that is freed while it is active is not checked any more: the program may find
     // out in other ways when it is complete, and reuse the memory.
     const std::shared_ptr<Handle> handle = found.record->handle;
+    if (found.record->is_large)
+        return free_large(found, request);
     if (handle == nullptr)
         if (StandIns with(request, 1); with.any())
             if (const int code = free(with.requests()); code != MPI_SUCCESS)

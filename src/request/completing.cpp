@@ -1,7 +1,5 @@
 #include "request/completing.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -9,8 +7,10 @@
 #include "comm/state.hpp"
 #include "error/error.hpp"
 #include "progress/engine.hpp"
+#include "progress/wait.hpp"
 #include "real.hpp"
 #include "request/known.hpp"
+#include "request/receive_buffers.hpp"
 
 namespace swy::request {
 namespace {
@@ -30,58 +30,73 @@ int class_of(int code) {
 
 Failure settle_ours(const Known& known, MPI_Status& status) {
     Failure failure;
-    const std::shared_ptr<progress::Operation> operation = known.handle->operation();
+    const std::shared_ptr<Handle> handle = known.record().handle;
+    const std::shared_ptr<progress::Operation> operation = handle->operation();
     if (operation == nullptr || !operation->done()) {
         show({}, status);
     } else {
         const progress::Outcome& outcome = operation->outcome();
         show(outcome, status);
         failure = {outcome.mpi_class, outcome.text, operation->owner()};
-        known.handle->ended();
+        handle->ended();
     }
-    if (!known.handle->persistent())
+    if (!handle->persistent())
         leave(known.found);
     return failure;
 }
 
 // Ends the watch of a receive that has completed; `request` is as the real call has left it.
 void end_watch(const Known& known, MPI_Request request) {
-    if (request == MPI_REQUEST_NULL)
+    if (request == MPI_REQUEST_NULL) {
         leave(known.found);
-    else
-        known.found.record->started = false;
+        return;
+    }
+    Record& record = known.record();
+    record.started = false;
+    record.operation.reset();
 }
 
-// Returns what the watched receive holds; checks it now if nobody has done so before.
-Seen seen_in(const Known& known, MPI_Status& status) {
-    Seen seen = known.seen != kNotSeen ? known.seen : seen_by(known.found);
-    if (seen == kNotSeen) {
-        const progress::Hold hold;
-        seen = envelope_arrived(known.receive, status);
-    }
-    if (seen != kOrdinary)
-        real::Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(seen));
-    return seen;
+// Checks the memory of a watched receive that has completed, unless somebody has done so before.
+void check(Record& record, int real_class, const MPI_Status& status) {
+    if (record.handle != nullptr || record.checked || !may_hold_envelope(status) ||
+        (real_class != MPI_SUCCESS && real_class != MPI_ERR_TRUNCATE))
+        return;
+    const progress::Hold hold;
+    record.checked = true;
+    record.operation = envelope_arrived(record.receive, status);
+}
+
+// Can the receive not tell which message it has had? Those that can are checked first.
+bool is_in_doubt(const HostReceive& receive) {
+    return receive.bytes < call::kEnvelopeBytes ||
+           (receive.buffer != nullptr && buffers::content_is_lost(receive.buffer));
+}
+
+// Waits for the operation that goes on with the message of a watched receive, and shows its outcome.
+Failure finish_watched(const Record& record, int real_class, MPI_Status& status) {
+    const std::shared_ptr<progress::Operation> operation = record.operation;
+    if (operation == nullptr)
+        return {};
+    progress::wait_for(*operation);
+    show(operation->outcome(), status);
+    if (real_class != MPI_SUCCESS)
+        return {};  // MPI has reported it
+    return {operation->outcome().mpi_class, operation->outcome().text, operation->owner()};
 }
 
 Failure publish_status(const Known& known, MPI_Request request, int real_class, MPI_Status& status) {
-    if (known.handle != nullptr)
+    if (known.record().handle != nullptr)
         return settle_ours(known, status);
-    Failure failure;
-    if ((real_class == MPI_SUCCESS || real_class == MPI_ERR_TRUNCATE) && may_hold_envelope(status)) {
-        if (seen_in(known, status) != kOrdinary && real_class == MPI_SUCCESS)
-            failure = {MPI_ERR_TRUNCATE,
-                       fmt::format("{}: the message from rank {} with tag {} is longer than the receive's buffer of {} "
-                                   "bytes",
-                                   name(known.receive.call), status.MPI_SOURCE, status.MPI_TAG, known.receive.bytes),
-                       Owner(known.receive.comm)};
-    }
+    known.record().gone = true;
+    check(known.record(), real_class, status);
+    Failure failure = finish_watched(known.record(), real_class, status);
     end_watch(known, request);
     return failure;
 }
 
 bool is_persistent(const Known& known) {
-    return known.handle != nullptr ? known.handle->persistent() : known.found.record->persistent();
+    const Record& record = known.record();
+    return record.handle != nullptr ? record.handle->persistent() : record.persistent();
 }
 
 // MPI returns an empty status for an inactive request (MPI 4.0 section 3.7.6), whereas the status of a receive names a
@@ -93,8 +108,10 @@ bool is_inactive(MPI_Request request) {
            status.MPI_SOURCE == MPI_ANY_SOURCE;
 }
 
-bool only_watched(const Known& known, int real_class, const MPI_Status& status) {
-    return known.handle == nullptr && real_class == MPI_SUCCESS && !may_hold_envelope(status);
+// Tells whether a request that has completed without an error is a watched receive of an ordinary message.
+bool is_ordinary(const Known& known, const MPI_Status& status) {
+    const Record& record = known.record();
+    return record.handle == nullptr && record.operation == nullptr && !may_hold_envelope(status);
 }
 
 int raise(const Failure& failure) {
@@ -107,7 +124,7 @@ int raise(const Failure& failure) {
 }  // namespace
 
 int complete_one(const Known& known, MPI_Request request, int code, MPI_Status& status) {
-    if (only_watched(known, code, status)) [[likely]] {
+    if (code == MPI_SUCCESS && is_ordinary(known, status)) [[likely]] {
         end_watch(known, request);
         return code;
     }
@@ -116,13 +133,33 @@ int complete_one(const Known& known, MPI_Request request, int code, MPI_Status& 
 }
 
 void look_at(const Known& known, MPI_Status& status) {
-    if (known.handle == nullptr) {
-        if (may_hold_envelope(status))
-            known.found.record->seen.store(seen_in(known, status), std::memory_order_relaxed);
+    Record& record = known.record();
+    if (record.handle == nullptr) {
+        check(record, MPI_SUCCESS, status);
+        finish_watched(record, MPI_SUCCESS, status);
         return;
     }
-    const std::shared_ptr<progress::Operation> operation = known.handle->operation();
+    const std::shared_ptr<progress::Operation> operation = record.handle->operation();
     show(operation != nullptr && operation->done() ? operation->outcome() : progress::Outcome{}, status);
+}
+
+// MPI_Request_get_status asks without completing MPI's request, which holds the envelope, and an operation that goes on
+// with the message may have to be waited for.
+bool may_complete(const Found& found) {
+    Record& record = *found.record;
+    if (!record.is_large)
+        return true;
+    if (!record.checked) {
+        int flag = 0;
+        MPI_Status status;
+        const int code = real::Request_get_status(record.request, &flag, &status);
+        if (code != MPI_SUCCESS || flag == 0)
+            return code != MPI_SUCCESS;
+        check(record, MPI_SUCCESS, status);
+    } else if (record.operation != nullptr && !record.operation->done()) {
+        progress::turn_once();
+    }
+    return record.operation == nullptr || record.operation->done();
 }
 
 void thrown(const Known& known, MPI_Request request, MPI_Status& status) {
@@ -130,26 +167,26 @@ void thrown(const Known& known, MPI_Request request, MPI_Status& status) {
         publish_status(known, request, MPI_ERR_TRUNCATE, status);
 }
 
-Completing::Completing(const MPI_Request* requests, int count, bool waits) : requests_(requests) {
-    for (int i = 0; requests != nullptr && i < count; ++i) {
-        const Found found = find(requests[i]);
-        if (!counts(found))
-            continue;
-        if (known_.empty())
-            known_.reserve(std::min(static_cast<std::size_t>(count - i), kUsual));
-        found.record->waited = waits || found.record->waited;
-        known_.emplace_back(i, found);
+Completing::Completing(const MPI_Request* requests, int count) : requests_(requests) {
+    if (count > kUsual) {
+        many_ = std::make_unique_for_overwrite<Known[]>(static_cast<std::size_t>(count));
+        known_ = many_.get();
     }
+    std::size_t known = 0;
+    for (int i = 0; requests != nullptr && i < count; ++i)
+        if (const Found found = find(requests[i]); counts(found))
+            known_[known++] = {i, found};
+    count_ = known;
 }
 
-Known* Completing::at(int index) {
-    const auto place = std::lower_bound(known_.begin(), known_.end(), index,
+const Known* Completing::at(int index) const {
+    const auto place = std::lower_bound(all().begin(), all().end(), index,
                                         [](const Known& known, int wanted) { return known.index < wanted; });
-    return place != known_.end() && place->index == index ? &*place : nullptr;
+    return place != all().end() && place->index == index ? &*place : nullptr;
 }
 
 int Completing::one(int index, int code, MPI_Status& status) {
-    Known* known = at(index);
+    const Known* known = at(index);
     if (known == nullptr)
         return code;
     return complete_one(*known, requests_[index], code, status);
@@ -158,7 +195,7 @@ int Completing::one(int index, int code, MPI_Status& status) {
 template <typename Settle>
 void Completing::each(std::span<MPI_Status> statuses, const int* indices, Settle publish_status) {
     if (indices == nullptr)
-        for (const Known& known : known_)
+        for (const Known& known : all())
             publish_status(static_cast<std::size_t>(known.index), known);
     else
         for (std::size_t k = 0; k < statuses.size(); ++k)
@@ -168,27 +205,56 @@ void Completing::each(std::span<MPI_Status> statuses, const int* indices, Settle
 
 void Completing::thrown(std::span<MPI_Status> statuses, const int* indices) {
     each(statuses, indices,
+         [&](std::size_t, const Known& known) { known.record().gone = requests_[known.index] == MPI_REQUEST_NULL; });
+    each(statuses, indices, [&](std::size_t k, const Known& known) {
+        if (known.record().gone)
+            check(known.record(), MPI_ERR_TRUNCATE, statuses[k]);
+    });
+    each(statuses, indices,
          [&](std::size_t k, const Known& known) { request::thrown(known, requests_[known.index], statuses[k]); });
 }
 
 int Completing::several(int code, std::span<MPI_Status> statuses, const int* indices) {
+    if (code == MPI_SUCCESS && indices == nullptr) [[likely]] {
+        leave_ordinary(statuses);
+        if (count_ == 0) [[likely]]
+            return code;
+    }
+    return several_with_care(code, statuses, indices);
+}
+
+// Leaves only the others for what follows.
+void Completing::leave_ordinary(std::span<MPI_Status> statuses) {
+    std::size_t others = 0;
+    for (const Known& known : all())
+        if (is_ordinary(known, statuses[static_cast<std::size_t>(known.index)])) [[likely]]
+            end_watch(known, requests_[known.index]);
+        else
+            known_[others++] = known;
+    count_ = others;
+}
+
+int Completing::several_with_care(int code, std::span<MPI_Status> statuses, const int* indices) {
     const bool in_status = class_of(code) == MPI_ERR_IN_STATUS;
     if (code != MPI_SUCCESS && !in_status)
         return code;
+    const auto real_class = [&](std::size_t k) { return in_status ? class_of(statuses[k].MPI_ERROR) : MPI_SUCCESS; };
+    // All are checked before one is waited for: the engine would ask MPI about requests that are gone.
+    each(statuses, indices,
+         [&](std::size_t k, const Known& known) { known.record().gone = real_class(k) != MPI_ERR_PENDING; });
+    for (const bool in_doubt : {false, true})
+        each(statuses, indices, [&](std::size_t k, const Known& known) {
+            if (known.record().gone && is_in_doubt(known.record().receive) == in_doubt)
+                check(known.record(), real_class(k), statuses[k]);
+        });
     std::vector<std::pair<std::size_t, Failure>> failures;
-    const auto settle_one = [&](std::size_t k, const Known& known) {
-        const int real_class = in_status ? class_of(statuses[k].MPI_ERROR) : MPI_SUCCESS;
-        if (only_watched(known, real_class, statuses[k])) {
-            end_watch(known, requests_[known.index]);
+    each(statuses, indices, [&](std::size_t k, const Known& known) {
+        if (real_class(k) == MPI_ERR_PENDING)
             return;
-        }
-        if (real_class == MPI_ERR_PENDING)
-            return;
-        Failure failure = publish_status(known, requests_[known.index], real_class, statuses[k]);
+        Failure failure = publish_status(known, requests_[known.index], real_class(k), statuses[k]);
         if (failure.mpi_class != MPI_SUCCESS)
             failures.emplace_back(k, std::move(failure));
-    };
-    each(statuses, indices, settle_one);
+    });
     if (failures.empty())
         return code;
     if (!in_status)  // requests that have not failed must say so too (MPI 4.0 section 3.7.5)

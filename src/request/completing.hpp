@@ -5,29 +5,20 @@
 
 #include <mpi.h>
 
-#include <memory_resource>
+#include <algorithm>
+#include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "request/table.hpp"
 
 namespace swy::request {
 
-// What is known of a request before the real call. Afterwards MPI may reuse its address, and another thread the record.
+// A request of a call, as it was found before the real call, which may have ended it.
 struct Known {
-    int index = 0;
+    int index;
     Found found;
-    std::shared_ptr<Handle> handle;  // null for a watched receive
-    HostReceive receive;
-    Seen seen = kNotSeen;
 
-    Known(int place, const Found& now) : index(place), found(now), handle(now.record->handle) {
-        if (handle != nullptr)
-            return;
-        receive = now.record->receive;
-        seen = now.record->seen.load(std::memory_order_relaxed);
-    }
+    Record& record() const { return *found.record; }
 };
 
 // Tells whether the completion of the request may change anything. A call on an inactive request may return the status
@@ -43,6 +34,10 @@ int complete_one(const Known& known, MPI_Request request, int code, MPI_Status& 
 // Called after a real call that has only looked at the request, and found it complete.
 void look_at(const Known& known, MPI_Status& status);
 
+// Called before a real call that does not wait. Tells whether it may complete the request: that of a large message must
+// not go as long as the message has not come.
+bool may_complete(const Found& found);
+
 // Called after an exception, thrown by the program's error handler, has left a real call: what the call has completed
 // has ended for Switchyard too. That request is MPI_REQUEST_NULL now, or inactive when it is persistent (Open MPI 4.1
 // frees one that has failed). The status is as MPI has left it.
@@ -51,11 +46,15 @@ void thrown(const Known& known, MPI_Request request, MPI_Status& status);
 // The same for an array.
 class Completing {
   public:
-    // Constructed before the real call; `waits` when that call waits. The array is the program's; the real call changes
-    // it.
-    Completing(const MPI_Request* requests, int count, bool waits);
+    // Constructed before the real call. The array is the program's; the real call changes it.
+    Completing(const MPI_Request* requests, int count);
+    Completing(const Completing&) = delete;
+    Completing& operator=(const Completing&) = delete;
 
-    bool none() const { return known_.empty(); }
+    bool none() const { return count_ == 0; }
+    bool all_may_complete() const {
+        return std::all_of(all().begin(), all().end(), [](const Known& known) { return may_complete(known.found); });
+    }
 
     // Called after a real call that has completed one request, or none (an index below 0), with the real call's code
     // and a status. Returns the code for the program.
@@ -69,14 +68,19 @@ class Completing {
     int several(int code, std::span<MPI_Status> statuses, const int* indices);
 
   private:
-    Known* at(int index);
+    const Known* at(int index) const;
+    std::span<const Known> all() const { return {known_, count_}; }
+    void leave_ordinary(std::span<MPI_Status> statuses);
+    int several_with_care(int code, std::span<MPI_Status> statuses, const int* indices);
     template <typename Settle>
     void each(std::span<MPI_Status> statuses, const int* indices, Settle publish_status);
 
-    static constexpr std::size_t kUsual = 8;
-    alignas(Known) std::byte usual_[kUsual * sizeof(Known)];  // no allocation for a few requests
-    std::pmr::monotonic_buffer_resource memory_{usual_, sizeof usual_};
-    std::pmr::vector<Known> known_{&memory_};  // by index
+    static constexpr int kUsual = 64;
+    // Raw memory, which costs a call nothing until it is used.
+    alignas(Known) std::byte usual_[kUsual * sizeof(Known)];
+    std::unique_ptr<Known[]> many_;
+    Known* known_ = reinterpret_cast<Known*>(usual_);  // by index
+    std::size_t count_ = 0;
     const MPI_Request* requests_;
 };
 

@@ -34,21 +34,37 @@ struct HostReceive {
     std::size_t count = 0;
     std::size_t bytes = 0;  // capacity
     std::shared_ptr<const datatype::Layout> layout;
+    // The first byte of a receive that may be of a large message: a buffer that it waits in (receive_buffers.hpp) until
+    // it is over. Null for a smaller receive.
+    const void* buffer = nullptr;
     MPI_Comm comm = MPI_COMM_NULL;
     CallId call{};
 };
-void watch(MPI_Request request, HostReceive receive);
+void watch(MPI_Request request, HostReceive&& receive);
 
 // The same for a persistent receive. `start` starts MPI's request, or returns the operation that receives in its place,
 // for a message that a probe has taken from MPI. `code` is MPI's; an error has been raised.
 using HostStarter = std::function<std::shared_ptr<progress::Operation>(MPI_Request* request, int& code)>;
-void watch_persistent(MPI_Request request, HostReceive receive, HostStarter start);
+void watch_persistent(MPI_Request request, HostReceive&& receive, HostStarter start);
 
-// Checks a watched receive that has completed with as many bytes as an envelope has, and answers the envelope. Returns
-// how many bytes the message has that the envelope stands for, which is too long for the receive; 0 where there is no
-// envelope. Called once, under the engine's lock. p2p sets it.
-using Arrived = std::size_t (*)(const HostReceive& receive, const MPI_Status& status);
+// Set at MPI_Init where one thread at a time calls MPI. The table of requests then needs no instruction that locks
+// memory.
+[[gnu::visibility("hidden")]] extern bool one_thread;
+
+// p2p's part in watched receives. Called under the engine's lock; p2p sets them.
+//
+// envelope_arrived() checks a receive that has completed with as many bytes as an envelope has, and answers the
+// envelope. Returns the operation that goes on with its message, or has found it too long for the receive; nullptr for
+// an ordinary message. Called once, unless it has returned nullptr.
+using Arrived = std::shared_ptr<progress::Operation> (*)(HostReceive& receive, const MPI_Status& status);
 extern Arrived envelope_arrived;
+// shows_envelope() tells whether the memory of a receive that is pending may hold an envelope. Asks MPI nothing.
+using Shows = bool (*)(const HostReceive& receive);
+extern Shows shows_envelope;
+// go_on() returns an operation that owns the request of a receive that the program has freed while it was pending: its
+// message may be a large one.
+using GoOn = std::shared_ptr<progress::Operation> (*)(HostReceive& receive, MPI_Request request);
+extern GoOn go_on;
 
 // Tells whether a completed receive has as many bytes as an envelope.
 inline bool may_hold_envelope(const MPI_Status& status) {
@@ -56,9 +72,13 @@ inline bool may_hold_envelope(const MPI_Status& status) {
 }
 
 // A service of the engine, for processes in which only one thread calls MPI: it answers an envelope that has arrived in
-// a watched receive although the program has yet to complete the receive. The program may wait for its own sends first,
-// whose receivers wait for that answer: both have been sent too long a message, and must get the error.
+// a watched receive although the program has yet to complete the receive. The program may be in another call that waits
+// for what the envelope's sender does next.
 bool answer_watched();
+
+// The same for all of them, for a receive that cannot tell which message it has had: those that can have to name theirs
+// first. Called under the engine's lock, not in a step of an operation.
+void answer_all_watched();
 
 // Called before MPI_Finalize.
 void release_handles();

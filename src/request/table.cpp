@@ -1,83 +1,66 @@
 #include "request/table.hpp"
 
-#include <bit>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "call/hash.hpp"
 #include "progress/engine.hpp"
 #include "request/known.hpp"
+#include "request/receive_buffers.hpp"
 
 namespace swy::request {
 
 namespace {
 
-// The lowest bits of Record::state.
-enum Phase : std::uint64_t { kFree = 0, kBusy = 1, kUsed = 2, kPhases = 3 };
-
-constexpr std::uint64_t phase(std::uint64_t state) {
-    return state & kPhases;
-}
-constexpr std::uint64_t next(std::uint64_t state, Phase to) {
-    return (((state >> 2) + 1) << 2) | to;
-}
-
-// Open addressing; at most half full, so that every search ends at an empty entry.
-class HandleMap {
-  public:
-    explicit HandleMap(std::size_t size) : map_(size) {}
-
-    std::size_t size() const { return map_.size(); }
-    std::size_t first(MPI_Request request) const {
-        const auto hash = (reinterpret_cast<std::uintptr_t>(request) >> 4) * call::kGoldenRatio;
-        return hash >> (64 - std::countr_zero(map_.size()));
-    }
-    std::size_t after(std::size_t place) const { return (place + 1) & (map_.size() - 1); }
-    Record* at(std::size_t place) const { return map_[place].load(std::memory_order_acquire); }
-    void put(std::size_t place, Record* record) { map_[place].store(record, std::memory_order_release); }
-
-    Record* search(MPI_Request request) const {
-        for (std::size_t place = first(request); Record* record = at(place); place = after(place))
-            if (record->request.load(std::memory_order_acquire) == request)
-                return record;
-        return nullptr;
-    }
-
-  private:
-    std::vector<std::atomic<Record*>> map_;
-};
-
-// A larger table replaces one that is half full. The old one stays, for whoever searches it.
-std::atomic<HandleMap*> table{nullptr};
 std::mutex table_mutex;
 std::size_t records_made = 0;
+std::vector<Record*> spare;  // records that were replaced and are free now
 
-// Makes the record busy. Returns false when it is for another request by now.
-bool take(Record& record, MPI_Request request, bool& was_used) {
-    for (;;) {
-        std::uint64_t state = record.state.load(std::memory_order_acquire);
-        if (record.request.load(std::memory_order_acquire) != request)
-            return false;
-        if (phase(state) == kBusy) {  // another thread has completed the request that had this address
-            std::this_thread::yield();
-            continue;
-        }
-        // No other request has come in between, for that would have changed the state.
-        if (record.state.compare_exchange_weak(state, next(state, kBusy), std::memory_order_acq_rel)) {
-            was_used = phase(state) == kUsed;
-            return true;
-        }
-    }
+// Changes the record's phase where its state is `state`; if not, sets `state` to what it is.
+inline bool change(Record& record, std::uint64_t& state, Phase to) {
+    if (!one_thread)
+        return record.state.compare_exchange_strong(state, next(state, to), std::memory_order_acq_rel);
+    const std::uint64_t now = record.state.load(std::memory_order_relaxed);
+    if (now == state)
+        record.state.store(next(state, to), std::memory_order_relaxed);
+    return std::exchange(state, now) == now;
+}
+
+void count(int more) {
+    std::atomic<int>& known = progress::known_requests;
+    if (one_thread)
+        known.store(known.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+    else
+        known.fetch_add(more, std::memory_order_relaxed);
+}
+
+// Makes a record busy that is free, and still for this request.
+inline bool take(Record& record, MPI_Request request) {
+    std::uint64_t state = record.state.load(std::memory_order_acquire);
+    // No other request comes in between, for that changes the state.
+    return phase(state) == kFree && record.request.load(std::memory_order_acquire) == request &&
+           change(record, state, kBusy);
 }
 
 Record* take_free(Record& record, MPI_Request request) {
     std::uint64_t state = record.state.load(std::memory_order_acquire);
-    if (phase(state) != kFree || !record.state.compare_exchange_strong(state, next(state, kBusy)))
+    if (phase(state) != kFree || !change(record, state, kBusy))
         return nullptr;
     record.request.store(request, std::memory_order_release);
     return &record;
+}
+
+Record* make_busy(MPI_Request request) {
+    std::unique_ptr<Record> made;
+    if (spare.empty())
+        made = std::make_unique<Record>();
+    Record* const record = made != nullptr ? made.release() : spare.back();
+    if (!spare.empty())
+        spare.pop_back();
+    record->request = request;
+    record->state.store(next(record->state.load(std::memory_order_relaxed), kBusy), std::memory_order_release);
+    return record;
 }
 
 void grow() {
@@ -105,33 +88,95 @@ Record* make(MPI_Request request) {
     for (; Record* record = map.at(place); place = map.after(place))
         if (Record* taken = take_free(*record, request))
             return taken;
-    auto record = std::make_unique<Record>();
-    record->request = request;
-    record->state = kBusy;
+    Record* const record = make_busy(request);
     ++records_made;
-    map.put(place, record.get());
-    return record.release();
+    map.put(place, record);
+    return record;
+}
+
+// Returns a busy record for an address whose record is still in use: whoever has completed the request that had the
+// address has yet to leave. Returns nullptr where that has changed. Called under the mutex.
+Record* replace(HandleMap& map, std::size_t place, Record& old) {
+    std::uint64_t state = old.state.load(std::memory_order_acquire);
+    if (phase(state) != kUsed)
+        return nullptr;
+    Record* const record = make_busy(old.request);
+    if (change(old, state, kReplaced)) {
+        map.put(place, record);
+        return record;
+    }
+    record->state.store(next(record->state.load(std::memory_order_relaxed), kFree), std::memory_order_release);
+    spare.push_back(record);
+    return nullptr;
+}
+
+Record* take_or_make(MPI_Request request) {
+    const std::scoped_lock lock(table_mutex);
+    for (;;) {
+        HandleMap* const map = table.load(std::memory_order_relaxed);
+        std::size_t place = 0;
+        Record* const record = map != nullptr ? map->search(request, place) : nullptr;
+        if (record == nullptr)
+            return make(request);
+        if (take(*record, request))
+            return record;
+        if (Record* const other = replace(*map, place, *record))
+            return other;
+        std::this_thread::yield();  // another thread is about to leave the record
+    }
 }
 
 Record& busy(MPI_Request request) {
-    bool was_used = false;
-    Record* record = nullptr;
-    if (const HandleMap* map = table.load(std::memory_order_acquire))
-        record = map->search(request);
-    if (record == nullptr || !take(*record, request, was_used)) {
-        const std::scoped_lock lock(table_mutex);
-        if (const HandleMap* map = table.load(std::memory_order_relaxed))
-            record = map->search(request);
-        if (record == nullptr || !take(*record, request, was_used))
-            record = make(request);
-    }
-    if (!was_used)  // else it is counted already: whoever has completed the request before it has yet to leave
-        progress::known_requests.fetch_add(1, std::memory_order_relaxed);
+    const HandleMap* const map = table.load(std::memory_order_acquire);
+    Record* record = map != nullptr ? map->search(request) : nullptr;
+    if (record == nullptr || !take(*record, request)) [[unlikely]]
+        record = take_or_make(request);
+    count(1);
     return *record;
 }
 
 void publish(Record& record) {
     record.state.store(next(record.state.load(std::memory_order_relaxed), kUsed), std::memory_order_release);
+}
+
+// Empties a record. What it has held is destroyed at the end of the caller, when the record is free.
+struct Content {
+    explicit Content(Record& record)
+        : handle(std::move(record.handle)),
+          start(std::exchange(record.start, nullptr)),
+          operation(std::move(record.operation)),
+          layout(std::move(record.receive.layout)) {
+        record.started = false;
+        if (std::exchange(record.is_large, false))
+            --large_receives;
+        if (const void* buffer = std::exchange(record.receive.buffer, nullptr))
+            buffers::leave(buffer, true);
+    }
+    const std::shared_ptr<Handle> handle;
+    const HostStarter start;
+    const std::shared_ptr<progress::Operation> operation;
+    const std::shared_ptr<const datatype::Layout> layout;
+};
+
+void make_spare(Record& record) {
+    const std::scoped_lock lock(table_mutex);
+    record.state.store(next(record.state.load(std::memory_order_relaxed), kFree), std::memory_order_release);
+    spare.push_back(&record);
+}
+
+}  // namespace
+
+constinit std::atomic<HandleMap*> table{nullptr};
+
+constinit bool one_thread = false;
+constinit int large_receives = 0;
+
+namespace {
+
+void look_at_entry(const HandleMap& map, std::size_t place, void (*look)(Record& record)) {
+    Record* record = map.at(place);
+    if (record != nullptr && phase(record->state.load(std::memory_order_acquire)) == kUsed)
+        look(*record);
 }
 
 }  // namespace
@@ -142,29 +187,14 @@ void look_at_some(void (*look)(Record& record)) {
     const HandleMap* map = table.load(std::memory_order_acquire);
     for (std::size_t i = 0; map != nullptr && i < kAtOnce; ++i) {
         place = map->after(place & (map->size() - 1));
-        Record* record = map->at(place);
-        if (record != nullptr && phase(record->state.load(std::memory_order_acquire)) == kUsed)
-            look(*record);
+        look_at_entry(*map, place, look);
     }
 }
 
-Found find(MPI_Request request) {
+void look_at_all(void (*look)(Record& record)) {
     const HandleMap* map = table.load(std::memory_order_acquire);
-    if (map == nullptr || request == MPI_REQUEST_NULL)
-        return {};
-    Record* record = map->search(request);
-    if (record == nullptr)
-        return {};
-    const std::uint64_t state = record->state.load(std::memory_order_acquire);
-    // Checked again: the record may have been taken for another address in between.
-    if (phase(state) != kUsed || record->request.load(std::memory_order_acquire) != request)
-        return {};
-    return {record, state};
-}
-
-Seen seen_by(const Found& found) {
-    const Seen seen = found.record->seen.load(std::memory_order_acquire);
-    return found.record->state.load(std::memory_order_acquire) == found.state ? seen : kNotSeen;
+    for (std::size_t place = 0; map != nullptr && place < map->size(); ++place)
+        look_at_entry(*map, place, look);
 }
 
 void enter(MPI_Request request, std::shared_ptr<Handle> handle) {
@@ -173,28 +203,35 @@ void enter(MPI_Request request, std::shared_ptr<Handle> handle) {
     publish(record);
 }
 
-void enter(MPI_Request request, HostReceive receive, HostStarter start) {
+void enter(MPI_Request request, HostReceive&& receive) {
     Record& record = busy(request);
-    record.handle.reset();
     record.receive = std::move(receive);
-    record.start = std::move(start);
-    record.started = false;
-    record.waited = false;
-    record.seen = kNotSeen;
-    record.stand_in = MPI_REQUEST_NULL;
+    record.checked = record.gone = false;
+    record.is_large = record.receive.buffer != nullptr;
+    large_receives += record.is_large ? 1 : 0;
     publish(record);
 }
 
-void leave(const Found& found) {
+void enter(MPI_Request request, HostReceive&& receive, HostStarter start) {
+    Record& record = busy(request);
+    record.receive = std::move(receive);
+    record.start = std::move(start);
+    record.checked = record.gone = false;
+    publish(record);
+}
+
+void leave_carefully(const Found& found) {
+    Record& record = *found.record;
     std::uint64_t state = found.state;
-    if (!found.record->state.compare_exchange_strong(state, next(state, kBusy), std::memory_order_acq_rel))
+    const bool in_table = change(record, state, kBusy);
+    if (!in_table && state != next(found.state, kReplaced))
         return;
-    // These are destroyed after the
-    const std::shared_ptr<Handle> handle = std::move(found.record->handle);
-    const HostStarter start = std::exchange(found.record->start, nullptr);
-    found.record->receive.layout.reset();
-    progress::known_requests.fetch_sub(1, std::memory_order_relaxed);
-    found.record->state.store(next(next(state, kBusy), kFree), std::memory_order_release);
+    const Content content(record);
+    count(-1);
+    if (in_table)
+        record.state.store(next(next(found.state, kBusy), kFree), std::memory_order_release);
+    else
+        make_spare(record);
 }
 
 }  // namespace swy::request

@@ -11,19 +11,18 @@ namespace {
 // Over UCX, Open MPI 4.1.4's MPI_Request_get_status takes a request for complete while another call waits for it, and
 // the status is then that of an earlier message of the same request object. So only the envelope itself shows that the
 // message is there; an envelope that has not been checked is never left in memory. A receive that has no room for an
-// envelope is checked as long as no call has waited for it.
+// envelope is checked when the program completes it.
 void answer(Record& record) {
-    const bool has_room = record.receive.bytes >= call::kEnvelopeBytes;
-    if (record.handle != nullptr || record.seen != kNotSeen || (record.persistent() && !record.started) ||
-        (!has_room && record.waited) || !progress::may_poll())
+    if (record.handle != nullptr || record.checked || record.gone || record.receive.bytes < call::kEnvelopeBytes ||
+        (record.persistent() && !record.started) || !shows_envelope(record.receive))
         return;
     int flag = 0;
     MPI_Status status;
     if (real::Request_get_status(record.request, &flag, &status) != MPI_SUCCESS || flag == 0 ||
         !may_hold_envelope(status))
         return;
-    if (const Seen seen = envelope_arrived(record.receive, status); seen != kOrdinary || !has_room)
-        record.seen = seen;
+    record.operation = envelope_arrived(record.receive, status);
+    record.checked = record.operation != nullptr;
 }
 
 }  // namespace
@@ -35,13 +34,20 @@ bool answer_watched() {
     return false;
 }
 
-constinit Arrived envelope_arrived = nullptr;
-
-void watch(MPI_Request request, HostReceive receive) {
-    enter(request, std::move(receive), nullptr);
+void answer_all_watched() {
+    if (one_thread)
+        look_at_all(answer);
 }
 
-void watch_persistent(MPI_Request request, HostReceive receive, HostStarter start) {
+constinit Arrived envelope_arrived = nullptr;
+constinit Shows shows_envelope = nullptr;
+constinit GoOn go_on = nullptr;
+
+void watch(MPI_Request request, HostReceive&& receive) {
+    enter(request, std::move(receive));
+}
+
+void watch_persistent(MPI_Request request, HostReceive&& receive, HostStarter start) {
     enter(request, std::move(receive), std::move(start));
 }
 

@@ -100,11 +100,19 @@ int arrived = 0;
 constexpr int kTrueBytes = 5000;
 
 // Stands for p2p: an envelope of a message that is too long for the receive.
-std::size_t settle(const request::HostReceive& receive, const MPI_Status&) {
+std::shared_ptr<progress::Operation> settle(request::HostReceive& receive, const MPI_Status& status) {
     expect(progress::held_here(), "an envelope is settled without the lock");
     ++arrived;
-    // Else as many bytes, but the program's.
-    return static_cast<std::byte*>(receive.address)[0] == std::byte{0xe} ? kTrueBytes : 0;
+    if (static_cast<std::byte*>(receive.address)[0] != std::byte{0xe})
+        return nullptr;  // as many bytes, but the program's
+    auto too_long = std::make_shared<Waits>(receive.comm, 1,
+                                            Outcome{.source = status.MPI_SOURCE,
+                                                    .tag = status.MPI_TAG,
+                                                    .bytes = kTrueBytes,
+                                                    .mpi_class = MPI_ERR_TRUNCATE,
+                                                    .text = "it is too long"});
+    too_long->step();
+    return too_long;
 }
 
 struct Watched {
@@ -123,20 +131,20 @@ void watch_one(MPI_Comm comm, int rank, Watched& watched, bool persistent_too) {
         MPI_Recv_init(watched.memory.data(), 400, MPI_BYTE, rank, 9, comm, &watched.request);
     else
         MPI_Irecv(watched.memory.data(), 400, MPI_BYTE, rank, 9, comm, &watched.request);
-    const request::HostReceive receive{.address = watched.memory.data(),
-                                       .count = 400,
-                                       .bytes = 400,
-                                       .layout = nullptr,
-                                       .comm = comm,
-                                       .call = CallId::kIrecv};
+    request::HostReceive receive{.address = watched.memory.data(),
+                                 .count = 400,
+                                 .bytes = 400,
+                                 .layout = nullptr,
+                                 .comm = comm,
+                                 .call = CallId::kIrecv};
     const auto start = [](MPI_Request* request, int& code) {
         code = MPI_Start(request);
         return std::shared_ptr<progress::Operation>();
     };
     if (persistent_too)
-        request::watch_persistent(watched.request, receive, start);
+        request::watch_persistent(watched.request, std::move(receive), start);
     else
-        request::watch(watched.request, receive);
+        request::watch(watched.request, std::move(receive));
 }
 
 // --- the tests

@@ -17,7 +17,8 @@ using gpu::Kind;
 using Bytes = std::vector<std::byte>;
 
 constexpr int kLarge = 20000;
-constexpr int kRooms[] = {kLarge, 50, 3};
+constexpr int kFew = 3;  // elements, hardly any room
+constexpr int kRooms[] = {kLarge, 50, kFew};
 constexpr int kTag = 5;
 constexpr std::byte kGap{0x5a};
 
@@ -144,6 +145,8 @@ int main(int argc, char** argv) {
         for (int way = 0; way < kWays; ++way)
             for (const int room : kRooms) {
                 const Case now{pair, static_cast<Way>(way), room};
+                if (room == kFew && (way == kIrecv || way == kIrecvUnseen))
+                    continue;  // the sender would not finish
                 if (rank == 0)
                     send(now);
                 else

@@ -29,6 +29,7 @@ constexpr int kSmall = 300;      // bytes; an ordinary message
 constexpr int kLarge = 300000;   // over every threshold
 constexpr int kTooSmall = 5000;  // holds an envelope, but not a large message
 constexpr int kTiny = 3;         // holds nothing
+constexpr int kJust = 101;       // holds just what stands in for a large message
 
 struct Job {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -154,7 +155,7 @@ void mixed(const Job& job, Way way) {
 void truncated(const Job& job, Way way) {
     const std::string what = std::string(ways::name(way)) + ", truncated";
     const std::pair<Kind, int> receives[] = {
-        {Kind::kDevice, kTooSmall}, {Kind::kHost, kTooSmall}, {Kind::kHost, kTiny}, {Kind::kDevice, kTiny}};
+        {Kind::kDevice, kTooSmall}, {Kind::kHost, kTooSmall}, {Kind::kHost, kJust}, {Kind::kDevice, kTiny}};
     std::vector<Memory> in;
     const Memory out(Kind::kDevice, content(job.rank, 0, kLarge));
     std::vector<MPI_Request> requests;

@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     const gpu::Memory large(Kind::kDevice, std::vector<std::byte>(kLarge, std::byte(rank + 1)));
     for (const truncated::Receive& receive : truncated::kReceives)
         for (const Kind to : {Kind::kHost, Kind::kDevice})
-            for (const int doubles : {6, 20, kLarge / 16}) {
+            for (const int doubles : {12, 20, kLarge / 16}) {
                 if (rank == 1) {
                     MPI_Send(large.at(0), kLarge, MPI_BYTE, 0, truncated::kTag, MPI_COMM_WORLD);
                     MPI_Send(large.at(0), kLarge, MPI_BYTE, 0, 1, MPI_COMM_WORLD);

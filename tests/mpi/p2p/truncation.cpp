@@ -19,7 +19,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 using gpu::Kind;
 
-constexpr std::size_t kRooms[] = {1, 40000, 65536, 300000, 1 << 20};
+constexpr std::size_t kRooms[] = {96, 40000, 65536, 300000, 1 << 20};
 constexpr std::size_t kGuard = 256, kBeyond = 700000;
 constexpr int kMessages = 24;
 int failures = 0;
