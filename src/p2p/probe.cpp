@@ -28,6 +28,7 @@ void tell(const MPI_Status& seen, MPI_Status* status) {
     const int error = status->MPI_ERROR;  // not a probe's to write (MPI 4.0 section 3.2.5)
     *status = seen;
     status->MPI_ERROR = error;
+    real::Status_set_cancelled(status, 0);  // over libfabric Open MPI 4.1.4 leaves there what was in its memory
 }
 
 // Tells whether a message with such a status may be an envelope. Communicators that span jobs carry none.
