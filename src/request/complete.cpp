@@ -136,6 +136,8 @@ int waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
     *index = MPI_UNDEFINED;  // in case the real call returns before it sets it
     const int code = error::unless_thrown([&] { return real::Waitany(count, requests, index, seen); },
                                           [&] { completing.thrown(std::span(&*seen, 1), index); });
+    if (code == MPI_SUCCESS && completing.goes_on(requests, *index, *seen)) [[unlikely]]
+        return waitany(count, requests, index, status);
     return completing.one(*index, code, *seen);
 }
 
@@ -161,6 +163,12 @@ int waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI
     *completed = 0;
     const int code = error::unless_thrown([&] { return real::Waitsome(count, requests, completed, indices, seen); },
                                           [&] { completing.thrown(seen.first(*completed), indices); });
+    if (code == MPI_SUCCESS && *completed > 0) {
+        const int left = completing.without_going_on(requests, indices, seen.first(*completed));
+        if (left == 0) [[unlikely]]
+            return waitsome(count, requests, completed, indices, statuses);
+        *completed = left;
+    }
     return completing.several(code, seen.first(*completed), indices);
 }
 

@@ -185,6 +185,41 @@ const Known* Completing::at(int index) const {
     return place != all().end() && place->index == index ? &*place : nullptr;
 }
 
+bool Completing::goes_on(MPI_Request* requests, int index, const MPI_Status& status) {
+    const Known* const known = at(index);
+    if (known == nullptr || is_ordinary(*known, status) || known->record().handle != nullptr ||
+        requests[index] != MPI_REQUEST_NULL)
+        return false;
+    Record& record = known->record();
+    record.gone = true;
+    check(record, MPI_SUCCESS, status);
+    const std::shared_ptr<progress::Operation> operation = record.operation;
+    if (operation == nullptr || operation->done() || hand_out(operation, &requests[index]) != MPI_SUCCESS)
+        return false;
+    leave(known->found);
+    return true;
+}
+
+// Those that can tell which message they have had are checked first, as in several_with_care().
+int Completing::without_going_on(MPI_Request* requests, int* indices, std::span<MPI_Status> statuses) {
+    std::vector<bool> left_out(statuses.size());
+    for (std::size_t k = 0; k < left_out.size(); ++k)
+        if (const Known* known = at(indices[k]))
+            known->record().gone = true;
+    for (const bool in_doubt : {false, true})
+        for (std::size_t k = 0; k < left_out.size(); ++k)
+            if (const Known* known = at(indices[k]);
+                known != nullptr && is_in_doubt(known->record().receive) == in_doubt)
+                left_out[k] = goes_on(requests, indices[k], statuses[k]);
+    int number = 0;
+    for (std::size_t k = 0; k < left_out.size(); ++k)
+        if (!left_out[k]) {
+            indices[number] = indices[k];
+            statuses[static_cast<std::size_t>(number++)] = statuses[k];
+        }
+    return number;
+}
+
 int Completing::one(int index, int code, MPI_Status& status) {
     const Known* known = at(index);
     if (known == nullptr)

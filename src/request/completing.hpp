@@ -56,6 +56,15 @@ class Completing {
         return std::all_of(all().begin(), all().end(), [](const Known& known) { return may_complete(known.found); });
     }
 
+    // Called after a real call that waits for some of the program's requests, `requests`, and has completed one with an
+    // envelope whose message is still on its way: a request for the operation that goes on with it takes its place, and
+    // the call waits on, perhaps for another one. Returns whether that was so.
+    bool goes_on(MPI_Request* requests, int index, const MPI_Status& status);
+
+    // The same for each of several requests that the call has completed: statuses[k] is that of request indices[k].
+    // Returns how many of them are complete, and moves their indices and statuses to the front.
+    int without_going_on(MPI_Request* requests, int* indices, std::span<MPI_Status> statuses);
+
     // Called after a real call that has completed one request, or none (an index below 0), with the real call's code
     // and a status. Returns the code for the program.
     int one(int index, int code, MPI_Status& status);

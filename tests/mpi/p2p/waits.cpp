@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "../gpu.hpp"
@@ -87,6 +89,50 @@ int completes_later(int rank, bool both) {
                   "MPI_ERR_TRUNCATE in the status of a message that is too long");
 }
 
+// A receive of a large message and one of a small message are under way, and the sender does nothing for the former
+// until the receiver has completed the latter: a call that waits for any of them does not wait for the large one.
+int waits_for_any(int rank, bool some) {
+    const gpu::Memory memory(gpu::Kind::kDevice, std::vector<std::byte>(kBytes, std::byte{7}));
+    std::string path = "/tmp/switchyard-waits-XXXXXX";
+    if (rank == 1)
+        close(mkstemp(path.data()));
+    MPI_Bcast(path.data(), static_cast<int>(path.size()), MPI_CHAR, 1, MPI_COMM_WORLD);
+    if (rank == 0) {
+        MPI_Request request;
+        const int small = 5;
+        bool gone = false;
+        MPI_Recv(nullptr, 0, MPI_BYTE, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Isend(memory.at(0), kBytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &request);
+        MPI_Send(&small, 1, MPI_INT, 1, 2, MPI_COMM_WORLD);
+        for (int tries = 0; tries < 1000 && !gone; ++tries) {
+            usleep(10000);
+            gone = access(path.c_str(), F_OK) != 0;
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        return expect(gone, "MPI_Waitany and MPI_Waitsome return when one message is there");
+    }
+    std::vector<char> large(kBytes);
+    int small = 0, completed = 0;
+    MPI_Request requests[2];
+    MPI_Irecv(large.data(), kBytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(&small, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, &requests[1]);
+    MPI_Send(nullptr, 0, MPI_BYTE, 0, 3, MPI_COMM_WORLD);
+    while (completed < 2) {
+        int indices[2] = {}, number = 1;
+        MPI_Status statuses[2];
+        if (some)
+            MPI_Waitsome(2, requests, &number, indices, statuses);
+        else
+            MPI_Waitany(2, requests, indices, statuses);
+        for (int k = 0; k < number; ++k)
+            if (statuses[k].MPI_TAG != indices[k] + 1)
+                return expect(false, "the tag of the message that has come");
+        completed += number;
+        unlink(path.c_str());
+    }
+    return expect(small == 5 && large.front() == 7 && large.back() == 7, "the data of both messages");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -96,7 +142,8 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     gpu::Driver::get().use(rank % gpu::Driver::get().devices);
     for (int round = 0; round < kRounds; ++round)
-        failures += asks_again(rank, round % 2 == 1) + completes_later(rank, round % 2 == 1);
+        failures += asks_again(rank, round % 2 == 1) + completes_later(rank, round % 2 == 1) +
+                    waits_for_any(rank, round % 2 == 1);
     MPI_Finalize();
     return failures == 0 ? 0 : 1;
 }
