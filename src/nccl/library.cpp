@@ -109,6 +109,11 @@ Library open_library() {
     } else if (missing != nullptr) {
         library.problem =
             fmt::format("{} lacks {}: is it NCCL? Name another library in SWITCHYARD_NCCL_LIBRARY", file, missing);
+    } else if (const char* blocking = std::getenv("NCCL_COMM_BLOCKING");
+               blocking != nullptr && std::string_view(blocking) == "0") {
+        library.problem =
+            "NCCL_COMM_BLOCKING=0 makes all of NCCL's communicators non-blocking, and Switchyard needs blocking ones: "
+            "unset it";
     } else {
         library.usable = true;
         library.connects_late &= library.version >= kFirstToConnectLate;
