@@ -9,6 +9,7 @@
 #include "call/hash.hpp"
 #include "nccl/background.hpp"
 #include "nccl/count_live.hpp"
+#include "nccl/group_call.hpp"
 #include "nccl/job.hpp"
 #include "nccl/library.hpp"
 #include "progress/engine.hpp"
@@ -98,15 +99,18 @@ struct Communicator::Handles {
 struct Communicator::Connected {
     std::vector<bool> sends, receives;
 
-    // Notes these peers. Returns whether any of them is new.
-    static bool add(std::vector<bool>& known, const std::vector<int>& peers, int size) {
+    // Those of the peers that are not connected.
+    static std::vector<int> others(const std::vector<bool>& known, const std::vector<int>& peers) {
+        std::vector<int> others;
+        for (const int peer : peers)
+            if (const auto at = static_cast<std::size_t>(peer); at >= known.size() || !known[at])
+                others.push_back(peer);
+        return others;
+    }
+    static void add(std::vector<bool>& known, const std::vector<int>& peers, int size) {
         known.resize(static_cast<std::size_t>(size));
-        bool news = false;
-        for (const int peer : peers) {
-            news |= !known[static_cast<std::size_t>(peer)];
+        for (const int peer : peers)
             known[static_cast<std::size_t>(peer)] = true;
-        }
-        return news;
     }
 };
 
@@ -268,25 +272,62 @@ bool Communicator::in_use() const {
     return !handles_->operations.empty();
 }
 
-// Has a launch to be made on another thread, since NCCL may have to connect ranks for it?
-bool Communicator::connects(std::span<const Peers> peers, bool collective) {
-    bool any = collective && connects_collectives_late();
+std::vector<Peers> Communicator::not_connected(std::span<const Peers> peers) const {
+    std::vector<Peers> all;
+    bool any = false;
     for (std::size_t member = 0; member < peers.size(); ++member) {
-        any |= Connected::add(connected_[member].sends, peers[member].sends, size());
-        any |= Connected::add(connected_[member].receives, peers[member].receives, size());
+        const Connected& connected = connected_[member];
+        all.push_back({Connected::others(connected.sends, peers[member].sends),
+                       Connected::others(connected.receives, peers[member].receives)});
+        any |= !all.back().sends.empty() || !all.back().receives.empty();
     }
-    return any;
+    return any ? all : std::vector<Peers>();
 }
 
-void Communicator::launch(std::span<const Peers> peers, bool collective, std::function<std::string()> queue) {
-    if (!connects(peers, collective)) {
-        launch_failure_ = queue();
-        return;
+// Sends nothing to these ranks, and receives nothing from them, which connects them: each of them does the same.
+std::string Communicator::greet(const std::vector<Peers>& peers) {
+    const Entries& nccl = *load();
+    GroupCall group(nccl);
+    for (std::size_t member = 0; member < peers.size(); ++member) {
+        const device::ContextScope scope(context(member));
+        cudaStream_t stream = device_streams_[member].stream();
+        for (const int peer : peers[member].sends)
+            if (peer != first_ + static_cast<int>(member))
+                group.add(nccl.Send(nullptr, 0, ncclInt8, peer, handle(member), stream));
+        for (const int peer : peers[member].receives)
+            if (peer != first_ + static_cast<int>(member))
+                group.add(nccl.Recv(nullptr, 0, ncclInt8, peer, handle(member), stream));
     }
+    const ncclResult_t result = group.end();
+    return result == ncclSuccess ? std::string{} : nccl::describe(result, nullptr);
+}
+
+bool Communicator::launch(std::span<const Peers> peers, bool collective, std::size_t steps,
+                          std::function<std::string()> queue) {
+    std::vector<Peers> missing = not_connected(peers);
+    const bool connects = !missing.empty() || (collective && connects_collectives_late());
+    if (connects && under_way_ != 0)
+        return false;
+    ++under_way_;
+    if (!connects) {
+        launch_failure_ = queue();
+        return true;
+    }
+    for (std::size_t member = 0; member < missing.size(); ++member) {
+        Connected::add(connected_[member].sends, missing[member].sends, size());
+        Connected::add(connected_[member].receives, missing[member].receives, size());
+    }
+    if (steps == 1)
+        missing.clear();  // its own calls connect them
     launch_failure_.clear();
-    launching_ = Handles::enter_nccl(handles_, 0, std::move(queue));
+    launching_ = Handles::enter_nccl(
+        handles_, 0, [self = shared_from_this(), missing = std::move(missing), queue = std::move(queue)] {
+            std::string failure = missing.empty() ? std::string{} : self->greet(missing);
+            return failure.empty() ? queue() : failure;
+        });
     if (launching_ == nullptr)
         launch_failure_ = kNoThread;
+    return true;
 }
 
 std::optional<std::string> Communicator::launched() {

@@ -147,9 +147,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
     // Launches something: `queue` puts it on the streams and returns "" or the error. It is called here, unless NCCL
     // has to connect ranks first: then it is called on another thread, and must own all that it uses. Nothing else may
-    // be launched until launched() returns something. The caller holds the handles.
-    void launch(std::span<const Peers> peers, bool collective, std::function<std::string()> queue);
+    // be launched until launched() returns something. Each launch that has succeeded is followed by ended(). `steps` is
+    // how often `queue` calls NCCL. The caller holds the handles.
+    //
+    // Returns false where ranks have to be connected and something is under way: to be tried again when that has ended.
+    // A thread that waits for ranks cannot be called back, and only ncclCommAbort, which must not run beside it, ends
+    // what waits on the GPU for a rank that has failed. So nothing is on the GPU while ranks are connected: where there
+    // are several steps, those of the later ones are connected before the first.
+    bool launch(std::span<const Peers> peers, bool collective, std::size_t steps, std::function<std::string()> queue);
     std::optional<std::string> launched();  // nothing while the launch is under way; "" or its error afterwards
+    void ended() { --under_way_; }          // what was launched is done or given up; the caller holds the handles
 
     // The state of all work under way (ncclResult_t). The caller holds the handles. An operation counts as successful
     // only if this is asked after its streams have come to their end: NCCL ends the streams' work also when it fails.
@@ -185,7 +192,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     struct Connected;  // of one member: the ranks to and from which NCCL has connections
     Communicator(const Plan& plan);
     std::string begin_member(const Plan& plan, std::size_t member);
-    bool connects(std::span<const Peers> peers, bool collective);
+    std::vector<Peers> not_connected(std::span<const Peers> peers) const;
+    std::string greet(const std::vector<Peers>& peers);
     bool begin_abort();
 
     const Group group_;
@@ -196,6 +204,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::vector<std::shared_ptr<Background>> making_;  // by member, until the communicator is made
     std::shared_ptr<Background> launching_, ending_;
     std::string launch_failure_;
+    int under_way_ = 0;  // launches that have not ended
     std::vector<Connected> connected_;
     std::atomic<bool> made_{false};
     std::unique_ptr<Failures> failures_;

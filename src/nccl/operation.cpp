@@ -72,6 +72,7 @@ class Operation::Body {
         return all;
     }
     bool has_collective() const { return job_->has_collective(); }
+    std::size_t steps() const { return job_->launches(); }
 
     // The events mark the operation's end once NCCL has put it on the streams.
     std::string record() {
@@ -183,11 +184,19 @@ void Operation::begin() {
         return end(communicator_->why_unusable());
     if (!failure_.empty())
         return end(failure_);
-    state_ = State::kLaunching;
+    state_ = State::kWaiting;
+    try_to_launch();
+}
+
+void Operation::try_to_launch() {
     {
         const std::scoped_lock one(launch_mutex);
-        communicator_->launch(body_->peers(), body_->has_collective(), [body = body_] { return body->queue(); });
+        if (!communicator_->launch(body_->peers(), body_->has_collective(), body_->steps(),
+                                   [body = body_] { return body->queue(); }))
+            return;
     }
+    state_ = State::kLaunching;
+    counts_ = true;
     look_whether_launched();
 }
 
@@ -230,6 +239,10 @@ bool Operation::advance() {
         end(communicator_->why_unusable());
         return true;
     }
+    if (state_ == State::kWaiting) {
+        try_to_launch();
+        return state_ != State::kWaiting;
+    }
     if (state_ == State::kLaunching) {
         look_whether_launched();
         return state_ != State::kLaunching;
@@ -250,8 +263,15 @@ bool Operation::advance() {
 void Operation::end(std::string failure) {
     if (state_ == State::kLaunching)
         body_->give_up();
+    leave_others();
     failure_ = std::move(failure);
     state_ = State::kDone;
+}
+
+// The caller holds the handles, or the communicator has been aborted and nothing is launched any more.
+void Operation::leave_others() {
+    if (std::exchange(counts_, false))
+        communicator_->ended();
 }
 
 std::optional<std::string> ended(const Operation& operation, const progress::Deadline& deadline) {
@@ -310,7 +330,10 @@ std::string Operation::enqueue(std::unique_ptr<Job> job, const std::shared_ptr<C
         if (!communicator->usable())
             return communicator->why_unusable();
         const std::scoped_lock one(launch_mutex);
-        communicator->launch(body->peers(), body->has_collective(), [body] { return body->queue(); });
+        if (!communicator->launch(body->peers(), body->has_collective(), body->steps(),
+                                  [body] { return body->queue(); }))
+            return "something else is under way on its NCCL communicator";
+        communicator->ended();  // nobody looks when it has
     }
     std::string failure = wait_launched(*communicator);
     body->give_up();

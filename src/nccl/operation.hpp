@@ -46,17 +46,21 @@ class Operation {
                                device::Stream& programs);
 
   private:
-    enum class State : std::uint8_t { kNew, kLaunching, kRunning, kDone };
+    // kWaiting: for other operations to end, since ranks have to be connected.
+    enum class State : std::uint8_t { kNew, kWaiting, kLaunching, kRunning, kDone };
     class Body;
     void begin();
     bool advance();
+    void try_to_launch();
     void look_whether_launched();
+    void leave_others();
     void end(std::string failure);
     void tell_failure();
 
     const std::shared_ptr<Communicator> communicator_;
     const std::shared_ptr<Body> body_;
     State state_ = State::kNew;
+    bool counts_ = false;  // among the communicator's launches that have not ended
     std::string failure_;
 };
 

@@ -36,6 +36,7 @@ void expect_hang(int ranks, const Act& act, Options options = {}) {
         ranks,
         [&](Rank& self) {
             ncclComm_t comm = self.communicator();
+            self.connect(comm);
             const Memory buffer(1 << 16);
             act(self, comm, buffer.get());
             EXPECT_FALSE(drained(self.stream, 300));

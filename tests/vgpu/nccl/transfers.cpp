@@ -17,6 +17,7 @@ class Transfers : public testing::TestWithParam<int> {};
 TEST_P(Transfers, A_ring_of_grouped_sends_and_receives_passes_every_size) {
     run_ranks(GetParam(), [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         const int next = (self.rank + 1) % self.ranks;
         const int before = (self.rank + self.ranks - 1) % self.ranks;
         for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{300000}}) {
@@ -36,6 +37,7 @@ TEST_P(Transfers, A_ring_of_grouped_sends_and_receives_passes_every_size) {
 TEST_P(Transfers, A_group_exchanges_with_everyone_at_once_and_keeps_order_to_each_peer) {
     run_ranks(GetParam(), [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         constexpr std::size_t kCount = 20000;
         constexpr int kEach = 3;  // messages to each rank, oneself included
         const auto n = static_cast<std::size_t>(self.ranks);
@@ -70,6 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Transfers, testing::Values(1, 2, 3, 5));
 TEST(PointToPoint, A_send_to_oneself_without_a_receive_is_refused) {
     run_ranks(1, [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         const Memory buffer(64);
         EXPECT_EQ(ncclSend(buffer.get(), 16, ncclInt, 0, comm, self.stream), ncclInvalidUsage);
         OK(ncclCommDestroy(comm));
@@ -79,6 +82,7 @@ TEST(PointToPoint, A_send_to_oneself_without_a_receive_is_refused) {
 TEST(PointToPoint, A_send_waits_for_its_receive_whatever_its_size) {
     run_ranks(2, [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         const Memory buffer(64);
         for (const std::size_t count : {std::size_t{0}, std::size_t{1}}) {
             const int slot = 1 + static_cast<int>(count);
@@ -103,6 +107,7 @@ TEST(PointToPoint, A_buffer_lets_small_sends_leave_before_their_receives_and_hol
         2,
         [](Rank& self) {
             ncclComm_t comm = self.communicator();
+            self.connect(comm);
             const Memory out(numbers(1024, self.rank));
             const Memory in(1024 * sizeof(int));
             // Mutual, ungrouped: completes only because both sends are buffered.
@@ -134,6 +139,7 @@ TEST(PointToPoint, A_buffer_lets_small_sends_leave_before_their_receives_and_hol
 TEST(Order, Operations_of_one_communicator_run_in_launch_order_whatever_their_streams) {
     run_ranks(2, [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         CUstream other = nullptr;
         CU_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
         const Memory buffer(numbers(256, self.rank));
@@ -160,6 +166,8 @@ TEST(Order, Two_communicators_run_side_by_side) {
     run_ranks(2, [](Rank& self) {
         ncclComm_t first = self.communicator();
         ncclComm_t second = self.communicator();
+        self.connect(first);
+        self.connect(second);
         CUstream other = nullptr;
         CU_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
         const Memory buffer(64);
@@ -180,6 +188,7 @@ TEST(Order, Two_communicators_run_side_by_side) {
 TEST(Groups, Several_collectives_and_transfers_on_several_streams_are_one_launch) {
     run_ranks(2, [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         CUstream other = nullptr;
         CU_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
         const Memory a(numbers(100, self.rank));
@@ -202,6 +211,7 @@ TEST(Groups, Several_collectives_and_transfers_on_several_streams_are_one_launch
 TEST(Groups, An_error_inside_is_the_groups_error_and_nothing_of_it_is_launched) {
     run_ranks(2, [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         const Memory buffer(64);
         OK(ncclGroupStart());
         OK(ncclAllReduce(buffer.get(), buffer.get(), 1, ncclInt, ncclSum, comm, self.stream));
@@ -218,6 +228,7 @@ TEST(Groups, An_error_inside_is_the_groups_error_and_nothing_of_it_is_launched) 
 TEST(Operators, PreMulSum_scales_each_ranks_values_with_a_scalar_of_host_or_device) {
     run_ranks(3, [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         float factor = static_cast<float>(self.rank + 2);
         const Memory device_factor(std::vector<float>{factor});
         for (const bool host : {true, false}) {
@@ -240,6 +251,7 @@ TEST(Operators, PreMulSum_scales_each_ranks_values_with_a_scalar_of_host_or_devi
 TEST(Buffers, Pinned_and_managed_memory_are_as_good_as_device_memory) {
     run_ranks(2, [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         int* pinned = nullptr;
         CUdeviceptr managed = 0;
         CU_OK(cuMemHostAlloc(reinterpret_cast<void**>(&pinned), 64, 0));
@@ -255,6 +267,7 @@ TEST(Buffers, Pinned_and_managed_memory_are_as_good_as_device_memory) {
 TEST(Buffers, A_plain_host_pointer_fails_the_operation_and_says_so) {
     const auto ends = run_ranks(1, [](Rank& self) {
         ncclComm_t comm = self.communicator();
+        self.connect(comm);
         std::vector<int> host(16);
         OK(ncclAllReduce(host.data(), host.data(), 16, ncclInt, ncclSum, comm, self.stream));
         EXPECT_EQ(error_of(comm), ncclUnhandledCudaError);
@@ -271,6 +284,7 @@ TEST(Buffers, With_check_pointers_a_host_pointer_is_an_invalid_argument) {
         1,
         [](Rank& self) {
             ncclComm_t comm = self.communicator();
+            self.connect(comm);
             std::vector<int> host(16);
             EXPECT_EQ(ncclAllReduce(host.data(), host.data(), 16, ncclInt, ncclSum, comm, self.stream),
                       ncclInvalidArgument);
