@@ -23,8 +23,8 @@ constexpr std::array<Words, kReasons> kWords = {{
      "Nothing for a pair that goes on; SWITCHYARD_P2P_COMM=pair or a smaller SWITCHYARD_P2P_PAIR_COMM_AFTER makes it "
      "sooner."},
     {Reason::kNotReady, "not-ready", "NCCL's communicator was not made yet, and the call may not wait",
-     "Make one large blocking collective on the communicator first: its NCCL communicator is made then. Or set "
-     "SWITCHYARD_EAGER=1."},
+     "Later calls have NCCL; after MPI_Comm_idup make one large blocking collective first. SWITCHYARD_EAGER=1 makes it "
+     "sooner."},
     {Reason::kThreads, "threads", "another thread of a rank was in a collective, which happens once a process", ""},
     {Reason::kMixed, "mixed", "some ranks passed device memory, others host memory",
      "Pass device memory on all ranks of the call."},

@@ -2,24 +2,44 @@
 
 #include "coll/collective.hpp"
 #include "coll/nonblocking.hpp"
+#include "comm/collective_setup.hpp"
 #include "comm/launch_order.hpp"
-#include "comm/setup.hpp"
 #include "error/error.hpp"
+#include "real.hpp"
 #include "report/trace.hpp"
 
 namespace swy::coll {
 namespace {
 
-// Where no launch order may be made, non-blocking calls are staged.
+// A communicator of MPI_Comm_idup has none before. Where none may be made, non-blocking calls are staged.
 int make_order(comm::State& comm) {
     return comm.order != nullptr || comm.duplicated ? MPI_SUCCESS : comm::LaunchOrder::make(comm);
 }
 
-int set_up(const Call& call, const Decision& decision, comm::State& comm, const std::optional<nccl::Work>& work) {
+// How many set-ups a call waits for: calls that do not block may have begun others, for other devices.
+constexpr int kMostSetups = 3;
+
+// `obstacle` becomes what keeps the ranks from NCCL after the set-up, alike on all. They ask each other by a blocking
+// call: others of ours would not stay apart from those of an MPI_Comm_idup that is under way.
+int set_up(const Call& call, const Decision& decision, comm::State& comm, const std::optional<nccl::Work>& work,
+           Reason& obstacle) {
+    obstacle = Reason::kNone;
     if (!all_can(call, decision) || !decision.needs_setup)
         return MPI_SUCCESS;
     const report::trace::Part part("NCCL communicator");
-    return comm::set_up(comm, work->location);
+    for (std::uint64_t ended = decision.setups; ended < decision.setups + kMostSetups; ++ended) {
+        if (const int rc = comm::set_up(comm, work->location, ended); rc != MPI_SUCCESS)
+            return rc;
+        const bool other = comm.needs_setup(work->location.ordinal);
+        const int mine = static_cast<int>(other ? Reason::kNotReady : comm.obstacle);
+        int all = 0;
+        if (const int rc = real::Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, comm.handle); rc != MPI_SUCCESS)
+            return rc;
+        obstacle = static_cast<Reason>(all);
+        if (obstacle != Reason::kNotReady)
+            break;
+    }
+    return MPI_SUCCESS;
 }
 
 // Asks the ranks for their calls where the agreement has not told them.
@@ -52,10 +72,11 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
     }
     if (const int rc = share_page(comm, into.print); rc != MPI_SUCCESS)
         return rc;
-    if (const int rc = set_up(call, decision, comm, into.work); rc != MPI_SUCCESS)
+    Reason obstacle = Reason::kNone;
+    if (const int rc = set_up(call, decision, comm, into.work, obstacle); rc != MPI_SUCCESS)
         return rc;
     into.in_flight = decision.in_flight;
-    into.route = route_from(call, decision, comm.obstacle);
+    into.route = route_from(call, decision, obstacle);
     // Where NCCL is still at work on a communicator, non-blocking calls agree already: made on the program's own
     // communicator they would not survive its MPI_Comm_free, which Open MPI does not hold back for them.
     into.soon = passes(call, into.route.reason) && !decision.any_host;

@@ -35,12 +35,16 @@ enum Field : std::size_t {
     kLarge,
     kInFlight,
     kNonblocking,
+    kSetups,  // of a smallest value: kMostSetups less that
     kPrint,
     kPrintComplement,
     kFields
 };
 static_assert(kFields == std::tuple_size_v<VoteRecord>);
 static_assert(sizeof(Fingerprint) == 24, "sent as bytes: no padding");
+
+// The ranks differ by at most one in the number of set-ups that they have ended.
+constexpr std::int64_t kMostSetups = 0xffffffff;
 
 std::int64_t hash(const Fingerprint& print) {
     std::uint64_t h = mix(0, print.sequence);
@@ -67,6 +71,7 @@ void fill(VoteRecord& record, const Vote& vote, bool nonblocking) {
     record[kLarge] = vote.large;
     record[kInFlight] = vote.in_flight;
     record[kNonblocking] = nonblocking;
+    record[kSetups] = kMostSetups - static_cast<std::int64_t>(vote.setups);
 }
 
 void fill_print(VoteRecord& record, const Fingerprint& print) {
@@ -110,22 +115,29 @@ Decision agree_by_mpi(comm::State& comm, std::uint64_t sequence, const progress:
     }
 }
 
-// On a shared page: the vote record without the fingerprint's fields in one 64-bit integer, a byte a field, and then
-// the fingerprint as it is.
+// On a shared page: the vote record without the fingerprint's fields in one 64-bit integer, and then the fingerprint as
+// it is.
 constexpr std::size_t kFlags = kPrint;
-static_assert(kFlags <= sizeof(std::int64_t));
+constexpr unsigned kBits = 4;  // of a flag
+constexpr unsigned shift_of(std::size_t field) {
+    return field <= kObstacle ? kBits * static_cast<unsigned>(field) : kBits * static_cast<unsigned>(field + 1);
+}
+constexpr std::int64_t mask_of(std::size_t field) {
+    return field == kSetups ? kMostSetups : field == kObstacle ? 0xff : 0xf;
+}
+static_assert(shift_of(kSetups) == 32 && kReasons <= 0xff);
 static_assert(sizeof(comm::SharedPage::Record) == sizeof(std::int64_t) + sizeof(Fingerprint));
 
 comm::SharedPage::Record words_of(const VoteRecord& record, const Fingerprint& print) {
     comm::SharedPage::Record words{};
     for (std::size_t field = 0; field < kFlags; ++field)
-        words[0] |= record[field] << (8 * field);
+        words[0] |= record[field] << shift_of(field);
     std::memcpy(&words[1], &print, sizeof print);
     return words;
 }
 
 std::int64_t flag_in(const comm::SharedPage::Record& words, std::size_t field) {
-    return words[0] >> (8 * field) & 0xff;
+    return words[0] >> shift_of(field) & mask_of(field);
 }
 
 bool same_print(const comm::SharedPage::Record& a, const comm::SharedPage::Record& b) {
@@ -244,6 +256,7 @@ Decision read(const VoteRecord& all) {
     decision.large = all[kLarge] != 0;
     decision.in_flight = all[kInFlight] != 0;
     decision.nonblocking = all[kNonblocking] != 0;
+    decision.setups = static_cast<std::uint64_t>(kMostSetups - all[kSetups]);
     // max(x) == ~max(~x) = min(x) exactly when every rank has the same x.
     if (all[kPrint] != ~all[kPrintComplement])
         decision.state = Decision::State::kMismatch;

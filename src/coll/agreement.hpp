@@ -22,6 +22,7 @@ struct Vote {
     bool needs_setup = false;
     bool large = false;        // it passes at least the threshold, in a call whose size others do not know
     bool in_flight = false;    // this process has non-blocking collectives under way
+    std::uint64_t setups = 0;  // set-ups that this rank has ended
     std::uint64_t bytes = 0;   // size of the type signature that MPI wants equal on all ranks
     std::uint8_t element = 0;  // of a reduction
     std::uint8_t op = 0;
@@ -37,12 +38,13 @@ struct Decision {
     bool any_device = false, any_host = false, large = false, in_flight = false;
     bool needs_setup = false;
     bool nonblocking = false;  // a rank has made a non-blocking call
+    std::uint64_t setups = 0;  // set-ups that all ranks have ended
     Reason obstacle = Reason::kNone;
     std::string problem;  // error text: with kTimeout, and with kMismatch unless the ranks have to be asked for it
 };
 
 // A vote as it is sent and received.
-using VoteRecord = std::array<std::int64_t, 9>;
+using VoteRecord = std::array<std::int64_t, 10>;
 
 // What must be equal on all ranks, in a form that can be sent when it is not.
 struct Fingerprint {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "comm/collective_setup.hpp"
 #include "progress/engine.hpp"
 #include "settings/settings.hpp"
 
@@ -25,6 +26,7 @@ CollectiveOperation::~CollectiveOperation() {
 
 Vote CollectiveOperation::prepare(comm::State& comm, Presence presence) {
     under_way_.emplace(ConcurrentCollectives::Kind::kNonblocking);
+    comm::adopt_setup(comm);
     {
         const progress::Hold hold;
         announced_.emplace(comm);
@@ -33,8 +35,10 @@ Vote CollectiveOperation::prepare(comm::State& comm, Presence presence) {
     }
     std::optional<nccl::Work> work;
     Vote vote = vote_of(kept(), comm, presence, *under_way_, work);
-    if (vote.obstacle == Reason::kNone && (vote.needs_setup || comm.nccl == nullptr))
-        vote.obstacle = comm.obstacle != Reason::kNone ? comm.obstacle : Reason::kNotReady;
+    if (work.has_value())
+        location_ = work->location;
+    if (vote.needs_setup)
+        vote.obstacle = Reason::kNotReady;
     if (!vote.host && vote.obstacle == Reason::kNone) {
         operation_ = std::make_unique<nccl::Operation>(nccl::collective(std::move(*work)), comm.nccl,
                                                        nccl::Operation::On::kOwnStreams);
@@ -77,7 +81,10 @@ bool CollectiveOperation::answered() {
     record_.end_part("agreement");
     if (failure->empty()) {
         agreement_.reset();
-        decided(read(records_->all));
+        const Decision decision = read(records_->all);
+        if (decision.needs_setup && all_can(kept(), decision))
+            comm::begin_setup(*order_->owner(), location_, decision.setups);
+        decided(decision);
     } else {
         fail_here(MPI_ERR_OTHER, *failure);
     }

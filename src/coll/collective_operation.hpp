@@ -80,6 +80,7 @@ class CollectiveOperation : public Collective {
     std::unique_ptr<nccl::Operation> operation_;
     std::shared_ptr<VoteExchange> records_;
     comm::LaunchOrder::Launch launch_;
+    device::Location location_;  // of this rank's part, where it has no host memory in the call
     std::optional<PendingAgreement> agreement_;
     std::optional<OrderedLaunch> ordered_launch_;
     std::shared_ptr<staging::Deferred> deferred_;

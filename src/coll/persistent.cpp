@@ -9,6 +9,7 @@
 #include "call/depth.hpp"
 #include "coll/collective_operation.hpp"
 #include "coll/saved_call.hpp"
+#include "comm/collective_setup.hpp"
 #include "comm/launch_order.hpp"
 #include "error/error.hpp"
 #include "p2p/pair_comms.hpp"
@@ -90,8 +91,9 @@ class Started final : public CollectiveOperation {
     // A mismatch means that the ranks would use different NCCL communicators: some were started before a set-up and
     // some after it.
     void decided(const Decision& decision) override {
-        const bool same = decision.state != Decision::State::kMismatch;
-        take_route(route_from(kept(), decision, same ? Reason::kNone : Reason::kNotReady));
+        const Route route = route_from(kept(), decision);
+        const bool different = decision.state == Decision::State::kMismatch && route.carrier == Carrier::kNccl;
+        take_route(different ? Route{Carrier::kStaged, Reason::kNotReady} : route);
     }
 
     // The real call works on the program's communicator, so it counts among the order's agreements until its end.
@@ -141,6 +143,7 @@ std::shared_ptr<progress::Operation> start(const std::shared_ptr<Kept>& kept, in
 
 // MPI lets the creation wait for all ranks, so it may set up an NCCL communicator.
 int agree_on_persistent(const Call& call, comm::State& comm, Presence presence, Agreement& into) {
+    comm::adopt_setup(comm);
     const p2p::pair_comms::Collective collective(comm);
     const ConcurrentCollectives under_way(ConcurrentCollectives::Kind::kNonblocking);
     return agree_and_setup(call, comm, presence, under_way, into);

@@ -52,13 +52,17 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const
         if (vote.obstacle == Reason::kNone && under_way.must_be_staged())
             vote.obstacle = Reason::kThreads;
         vote.needs_setup = vote.obstacle == Reason::kNone && comm.needs_setup(work.location.ordinal);
+        if (vote.obstacle == Reason::kNone && !vote.needs_setup)
+            vote.obstacle = comm.obstacle;
     }
+    vote.setups = comm.setups_ended;
     return vote;
 }
 
 bool all_can(const Call& call, const Decision& decision) {
     const bool enough = decision.large || !size_is_unknown(call.id);
-    return enough && decision.any_device && !decision.any_host && decision.obstacle == Reason::kNone;
+    const bool obstacle = decision.obstacle != Reason::kNone && decision.obstacle != Reason::kNotReady;
+    return enough && decision.any_device && !decision.any_host && !obstacle;
 }
 
 Route route_from(const Call& call, const Decision& decision, Reason obstacle) {

@@ -50,12 +50,14 @@ bool BufferSlots::needs_setup(const std::vector<int>& devices) const {
     return !tried_ || devices != devices_ || (obstacle == Reason::kNone && (nccl == nullptr || !nccl->usable()));
 }
 
-void BufferSlots::begin_anew(std::vector<int> devices, Reason why) {
-    nccl::Communicator::retire(std::move(nccl));
-    nccl = nullptr;
+void BufferSlots::end_setup(const std::vector<int>& devices, Setup::Result& result) {
+    ++ended;
+    if (!result.changed)
+        return;
+    nccl::Communicator::retire(std::exchange(nccl, std::move(result.nccl)));
     tried_ = true;
-    devices_ = std::move(devices);
-    obstacle = why;
+    devices_ = devices;
+    obstacle = result.why;
 }
 
 }  // namespace swy::comm

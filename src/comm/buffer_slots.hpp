@@ -13,6 +13,7 @@
 
 #include "call/reason.hpp"
 #include "comm/launch_order.hpp"
+#include "comm/setup.hpp"
 #include "comm/state.hpp"
 #include "nccl/communicator.hpp"
 
@@ -54,11 +55,10 @@ class BufferSlots {
     Reason obstacle = Reason::kNone;
     std::shared_ptr<nccl::Communicator> nccl;
 
-    // This process's set-ups of an NCCL communicator (slots_setup.hpp), started and ended: all ranks start the same
-    // ones, each when it has ended the one before. They set the fields above, alike on all ranks but not at the same
-    // time.
+    // This process's set-ups of an NCCL communicator, started and ended: all ranks start the same ones, each when it
+    // has ended the one before. They set the fields above, alike on all ranks but not at the same time.
     std::uint64_t begun = 0, ended = 0;
-    void begin_anew(std::vector<int> devices, Reason why);
+    void end_setup(const std::vector<int>& devices, Setup::Result& result);
 
     std::uint64_t calls = 0;  // number of the next call
 

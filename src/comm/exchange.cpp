@@ -1,6 +1,7 @@
 #include "comm/exchange.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -32,6 +33,10 @@ int Exchange::draw_tag() {
     static int drawn = 0;
     drawn = (drawn + 1) % kTags;
     return kFirstTag + drawn;
+}
+
+int Exchange::tag_of(std::int64_t number) {
+    return kFirstTag + kTags + static_cast<int>(number % kTags);
 }
 
 Exchange::Exchange(State& state, std::vector<int> tags) : rank_(state.rank), tags_(std::move(tags)) {
@@ -87,34 +92,73 @@ int Exchange::begin(const Blocks& sent, const Blocks& received, MPI_Datatype typ
     return code;
 }
 
-int Exchange::begin_gather(const void* mine, std::size_t bytes, const std::vector<std::size_t>& all_bytes, void* all) {
+int Exchange::span() const {
+    return rank_ == 0 ? size() : std::min(rank_ & -rank_, size() - rank_);
+}
+
+int Exchange::begin_round(std::vector<std::size_t> bytes, std::vector<std::byte>& all, std::function<void()> add) {
+    round_ = {Round::Phase::kUp, all.data(), all.size(), {0}, std::move(add)};
+    std::partial_sum(bytes.begin(), bytes.end(), std::back_inserter(round_.starts));
     int code = MPI_SUCCESS;
-    auto* to = static_cast<std::byte*>(all);
-    for (int from = 0; from < size() && code == MPI_SUCCESS; ++from) {
-        const std::size_t length = all_bytes[static_cast<std::size_t>(from)];
-        code = receive(to, static_cast<int>(length), MPI_BYTE, from);
-        to += length;
+    for (int step = 1; step < span() && code == MPI_SUCCESS; step *= 2) {
+        const auto from = static_cast<std::size_t>(rank_ + step);
+        const auto end = static_cast<std::size_t>(std::min(rank_ + 2 * step, size()));
+        code = receive(round_.all + round_.starts[from], static_cast<int>(round_.starts[end] - round_.starts[from]),
+                       MPI_BYTE, rank_ + step);
     }
-    return code == MPI_SUCCESS ? send_to_all(mine, bytes) : code;
-}
-
-int Exchange::receive_from_all(void* all, std::size_t bytes_each) {
-    int code = MPI_SUCCESS;
-    for (int from = 0; from < size() && code == MPI_SUCCESS; ++from)
-        code = receive(static_cast<std::byte*>(all) + static_cast<std::size_t>(from) * bytes_each,
-                       static_cast<int>(bytes_each), MPI_BYTE, from);
     return code;
 }
 
-int Exchange::send_to_all(const void* mine, std::size_t bytes) {
+// Begins what follows in a round when all messages of its phase are complete.
+int Exchange::go_on() {
+    const int parent = rank_ & (rank_ - 1);
+    const std::size_t own = round_.starts[static_cast<std::size_t>(rank_)];
+    switch (round_.phase) {
+        case Round::Phase::kUp:
+            if (rank_ == 0) {
+                if (round_.add)
+                    round_.add();
+                return send_down();
+            }
+            round_.phase = Round::Phase::kSent;
+            return send(round_.all + own,
+                        static_cast<int>(round_.starts[static_cast<std::size_t>(rank_ + span())] - own), MPI_BYTE,
+                        parent);
+        case Round::Phase::kSent:
+            round_.phase = Round::Phase::kDown;
+            return receive(round_.all, static_cast<int>(round_.bytes), MPI_BYTE, parent);
+        case Round::Phase::kDown:
+            return send_down();
+        default:
+            round_.phase = Round::Phase::kNone;
+            return MPI_SUCCESS;
+    }
+}
+
+int Exchange::send_down() {
+    round_.phase = Round::Phase::kLast;
+    int step = 1;
+    while (2 * step < span())
+        step *= 2;
     int code = MPI_SUCCESS;
-    for (int to = 0; to < size() && code == MPI_SUCCESS; ++to)
-        code = send(mine, static_cast<int>(bytes), MPI_BYTE, to);
+    for (; step > 0 && code == MPI_SUCCESS; step /= 2)
+        if (step < span())
+            code = send(round_.all, static_cast<int>(round_.bytes), MPI_BYTE, rank_ + step);
     return code;
+}
+
+bool Exchange::done(int& code) {
+    while (messages_done(code)) {
+        if (code == MPI_SUCCESS && round_.phase != Round::Phase::kNone)
+            code = go_on();
+        if (code != MPI_SUCCESS || round_.phase == Round::Phase::kNone)
+            return true;
+    }
+    return false;
 }
 
 // Tests all requests at once: the message of a failure may come from any rank.
-bool Exchange::done(int& code) {
+bool Exchange::messages_done(int& code) {
     code = MPI_SUCCESS;
     if (pending_.empty())
         return true;

@@ -223,12 +223,12 @@ bool failure_known(OperationId what, Failure* first) {
     return reports_of(what, first) != 0;
 }
 
-void receive_failures_of(OperationId what, int others) {
-    while (reports_of(what, nullptr) < others) {
-        receive_failures();
-        progress::progress();
-    }
+bool received_failures_of(OperationId what, int others) {
+    receive_failures();
+    if (reports_of(what, nullptr) < others)
+        return false;
     forget_failures(what);
+    return true;
 }
 
 void forget_failures(OperationId what) {

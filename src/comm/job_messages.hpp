@@ -68,9 +68,9 @@ bool failure_known(OperationId what, Failure* first = nullptr);
 int tell_waiting(const std::vector<int>& world, int rank, OperationId what);
 std::vector<int> ranks_waiting(OperationId what);
 
-// Receives the failure messages of `others` ranks, so that none is left over: called after all ranks know how many have
-// failed. Waits, with MPI's progress.
-void receive_failures_of(OperationId what, int others);
+// Have the failure messages of `others` ranks been received? Then drops them, so that none is left over: called after
+// all ranks know how many have failed. Does not block.
+bool received_failures_of(OperationId what, int others);
 
 // Drops the messages of an operation for which nobody will ask again.
 void forget_failures(OperationId what);

@@ -24,22 +24,27 @@ struct Busy {
 };
 Busy busy;
 
-std::atomic<std::int64_t> last_number{0};  // of this process's launch orders
+std::atomic<std::int64_t> last_number{0};  // that agree_on_number() has drawn or learnt of
 
 }  // namespace
 
+int agree_on_number(const State& state, bool& all, std::int64_t& number) {
+    const std::array<std::int64_t, 2> mine{all ? 1 : 0, -++last_number};
+    std::array<std::int64_t, 2> least{};
+    const int rc = real::Allreduce(mine.data(), least.data(), mine.size(), MPI_INT64_T, MPI_MIN, state.handle);
+    all = least[0] != 0;
+    number = -least[1];
+    last_number = std::max(last_number.load(), number);
+    return rc;
+}
+
 int LaunchOrder::make(State& state) {
     std::shared_ptr<LaunchOrder> order(new LaunchOrder);
-    // A rank without a private communicator would not agree where the others do, so all have one or none has. And the
-    // order's number is one that none of the ranks has used.
-    const std::array<std::int64_t, 2> mine{
-        call::make_private_comm(state.handle, &order->private_comm_) == MPI_SUCCESS ? 1 : 0, -++last_number};
-    std::array<std::int64_t, 2> all{};
-    const int rc = real::Allreduce(mine.data(), all.data(), mine.size(), MPI_INT64_T, MPI_MIN, state.handle);
-    if (rc != MPI_SUCCESS || all[0] == 0)
+    // A rank without a private communicator would not agree where the others do, so all have one or none has.
+    bool all = call::make_private_comm(state.handle, &order->private_comm_) == MPI_SUCCESS;
+    const int rc = agree_on_number(state, all, order->number_);
+    if (rc != MPI_SUCCESS || !all)
         return rc;
-    order->number_ = -all[1];
-    last_number = std::max(last_number.load(), order->number_);
     order->find_place(state);
     order->owner_ = &state;
     state.order = std::move(order);

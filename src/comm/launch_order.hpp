@@ -30,10 +30,14 @@
 
 namespace swy::comm {
 
+// Draws a number that none of the communicator's ranks has had from here, the same on all of them; `all` becomes false
+// where it is on some rank. Collective over the communicator. Returns MPI's code.
+int agree_on_number(const State& state, bool& all, std::int64_t& number);
+
 class LaunchOrder {
   public:
-    // Makes the launch order of a communicator that has got an NCCL communicator, and sets state.order. Collective over
-    // the communicator. Returns MPI's code.
+    // Makes the communicator's launch order, and sets state.order. Collective over the communicator. Returns MPI's
+    // code.
     static int make(State& state);
 
     // Makes a launch order on a private communicator that the caller has made: for buffer_slots.hpp. Local.

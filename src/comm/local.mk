@@ -1,12 +1,12 @@
 # What Switchyard knows of a communicator.
 libswy_la_SOURCES += \
-    src/comm/slots_setup.cpp src/comm/slots_setup.hpp \
     src/comm/shared_page.cpp src/comm/shared_page.hpp \
     src/comm/contribution.cpp src/comm/contribution.hpp \
     src/comm/job_messages.cpp src/comm/job_messages.hpp \
+    src/comm/collective_setup.cpp src/comm/collective_setup.hpp \
     src/comm/setup.cpp src/comm/setup.hpp \
     src/comm/exchange.cpp src/comm/exchange.hpp \
-    src/comm/setup_facts.hpp \
+    src/comm/setup_facts.cpp src/comm/setup_facts.hpp \
     src/comm/launch_order.cpp src/comm/launch_order.hpp \
     src/comm/buffer_slots.cpp src/comm/buffer_slots.hpp \
     src/comm/state.cpp src/comm/state.hpp \

@@ -4,107 +4,26 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdio>
-#include <set>
+#include <cstring>
+#include <new>
+#include <numeric>
 #include <span>
-#include <string>
-#include <vector>
+#include <utility>
 
-#include "call/hash.hpp"
-#include "comm/job_messages.hpp"
-#include "comm/setup_facts.hpp"
 #include "comm/suggest.hpp"
-#include "comm/tuned.hpp"
 #include "comm/unique_ids.hpp"
-#include "nccl/communicator.hpp"
 #include "nccl/library.hpp"
 #include "nccl/member.hpp"
 #include "progress/engine.hpp"
 #include "real.hpp"
+#include "settings/settings.hpp"
 
 namespace swy::comm {
 namespace {
 
-// What the first rank proposes: an idle communicator's id, or a new group's.
-struct Proposal {
-    OperationId operation_id = 0;
-    std::uint64_t reuse = 0;
-    std::uint64_t drawn = 0;
-    nccl::UniqueId unique{};
-};
-
 std::atomic<int> last_device{-1};
-
-}  // namespace
-
-Fact own_fact(const device::Location& location, bool broken) {
-    Fact fact;
-    fact.member = nccl::member_here(location.ordinal);
-    fact.nccl_version = nccl::load() != nullptr ? nccl::version() : 0;
-    fact.old_library = nccl::too_old();
-    fact.ranks_share_gpus = nccl::shares_gpus();
-    fact.several_ids = nccl::Communicator::takes_several_ids();
-    fact.gpu_model = call::fnv1a(device::device_name(location.ordinal));
-    fact.broken = broken;
-    return fact;
-}
-
-namespace {
-
-Machine machine_in(const std::vector<Fact>& facts) {
-    const auto alike = [&](auto field) {
-        const bool all =
-            std::all_of(facts.begin(), facts.end(), [&](const Fact& f) { return f.*field == facts.front().*field; });
-        return all ? facts.front().*field : 0;
-    };
-    std::set<std::uint64_t> hosts;
-    for (const Fact& fact : facts)
-        hosts.insert(fact.member.host);
-    return {static_cast<int>(hosts.size()), alike(&Fact::nccl_version), alike(&Fact::gpu_model)};
-}
-
-bool two_on_one_gpu(std::vector<Fact> facts) {
-    auto slot = [](const Fact& f) { return std::pair(f.member.host, f.member.gpu); };
-    std::sort(facts.begin(), facts.end(), [&](const Fact& a, const Fact& b) { return slot(a) < slot(b); });
-    return std::adjacent_find(facts.begin(), facts.end(),
-                              [&](const Fact& a, const Fact& b) { return slot(a) == slot(b); }) != facts.end();
-}
-
-}  // namespace
-
-Reason obstacle_in(const std::vector<Fact>& facts) {
-    const auto all = [&](auto test) { return std::all_of(facts.begin(), facts.end(), test); };
-    if (!all([](const Fact& f) { return !f.old_library; }))
-        return Reason::kOldNccl;
-    if (!all([](const Fact& f) { return f.nccl_version != 0; }))
-        return Reason::kNoNccl;
-    if (!all([](const Fact& f) { return f.ranks_share_gpus != 0; }) && two_on_one_gpu(facts))
-        return Reason::kDuplicateGpu;
-    return Reason::kNone;
-}
-
-namespace {
-
-int all_succeeded(const State& state, bool mine, bool& all) {
-    const int here = mine ? 1 : 0;
-    int least = 0;
-    const int rc = real::Allreduce(&here, &least, 1, MPI_INT, MPI_MIN, state.handle);
-    all = least == 1;
-    return rc;
-}
-
-}  // namespace
-
-void complain(const State& state, const std::string& problem) {
-    static std::atomic<bool> said{false};
-    if (!said.exchange(true))
-        std::fprintf(stderr,
-                     "switchyard: rank %d of a communicator of %d: %s. Device buffers of this communicator are staged "
-                     "through host memory.\n",
-                     state.rank, state.size, problem.c_str());
-}
 
 OperationId draw_operation_id() {
     static std::atomic<std::uint64_t> drawn{0};
@@ -113,41 +32,12 @@ OperationId draw_operation_id() {
     return own + drawn.fetch_add(1);
 }
 
-namespace {
-
-int propose(const State& state, Proposal& proposal, bool may_reuse, const nccl::Group& group) {
-    if (state.rank == 0) {
-        proposal = {};
-        proposal.operation_id = draw_operation_id();
-        proposal.reuse = may_reuse ? nccl::Communicator::idle_id(group) : 0;
-        if (proposal.reuse == 0) {
-            const std::string problem = nccl::Communicator::draw(proposal.unique);
-            proposal.drawn = problem.empty();
-            if (!problem.empty())
-                complain(state, problem);
-        }
-    }
-    return real::Bcast(&proposal, sizeof proposal, MPI_BYTE, 0, state.handle);
-}
-
-// Takes the proposed idle communicator where every rank has it; leaves state.nccl null otherwise.
-int reuse(State& state, const Proposal& proposal, const nccl::Group& group) {
-    auto found = nccl::Communicator::take_idle(group, proposal.reuse);
-    bool all = false;
-    const int rc = all_succeeded(state, found != nullptr, all);
-    if (rc == MPI_SUCCESS && all)
-        state.nccl = std::move(found);
-    else
-        nccl::Communicator::discard(std::move(found));
-    return rc;
-}
-
 // Failures in what is launched on one NCCL communicator, told under its id. The ranks are those of the MPI communicator
 // for which it was made; any other that it serves later has the same processes in the same order.
 class LaunchFailures final : public nccl::Failures {
   public:
-    LaunchFailures(const State& state, OperationId what)
-        : world_(ranks_in_world(state)), rank_(state.rank), what_(what) {}
+    LaunchFailures(std::vector<int> world, int rank, OperationId what)
+        : world_(std::move(world)), rank_(rank), what_(what) {}
     ~LaunchFailures() override { forget_failures(what_); }
     LaunchFailures(const LaunchFailures&) = delete;
     LaunchFailures& operator=(const LaunchFailures&) = delete;
@@ -172,82 +62,296 @@ class LaunchFailures final : public nccl::Failures {
     const OperationId what_;
 };
 
-}  // namespace
-
-std::unique_ptr<nccl::Failures> launch_failures(const State& state, OperationId what) {
-    return std::make_unique<LaunchFailures>(state, what);
+template <typename T>
+void put(std::byte* at, const T& value) {
+    std::memcpy(at, &value, sizeof value);
+}
+template <typename T>
+T get(const std::byte* at) {
+    T value;
+    std::memcpy(static_cast<void*>(&value), at, sizeof value);
+    return value;
 }
 
-namespace {
+}  // namespace
 
-struct Part {  // what became of this rank's part in making a communicator
-    std::shared_ptr<nccl::Communicator> made;
-    bool told = false;  // it failed here, and the other ranks were told, which wait for this rank inside NCCL and would
-                        // wait for ever
-};
+Setup::Setup(State& state, Plan plan, std::function<void(Result&)> ended)
+    : Operation(CallId{}, state.handle),
+      state_(state),
+      plan_(std::move(plan)),
+      ended_(std::move(ended)),
+      exchange_(state, plan_.tags),
+      deadline_(settings::values().timeout) {}
 
-Part make_part(const State& state, const Proposal& proposal, std::span<const nccl::UniqueId> ids,
-               const nccl::Group& group, const device::Location& location) {
-    Part part;
-    if (ids.empty())
-        return part;
+Setup::~Setup() {
+    if (found_ != nullptr)
+        found_->abort();
+    exchange_.keep(memory_);
+}
+
+bool Setup::step() {
+    try {
+        return advance();
+    } catch (const std::bad_alloc&) {
+        complain(state_, "no host memory left to set up NCCL");
+        give_up();
+        return true;
+    }
+}
+
+// Goes through all steps whose messages have arrived.
+bool Setup::advance() {
+    bool moved = false;
+    for (;;) {
+        if (step_ == Step::kMaking) {
+            if (!step_making())
+                return moved;
+        } else if (step_ == Step::kFailures) {
+            if (!received_failures_of(proposal_.operation_id, told_by_others_))
+                return moved;
+            end(result_.why);
+        } else {
+            int code = MPI_SUCCESS;
+            if (!exchange_.done(code)) {
+                if (!deadline_.passed())
+                    return moved;
+                code = MPI_ERR_OTHER;
+                complain(state_, "SWITCHYARD_TIMEOUT has passed before all ranks took part in setting up NCCL");
+            }
+            if (code != MPI_SUCCESS || go_on() != MPI_SUCCESS)
+                give_up();
+        }
+        if (done())
+            return true;
+        moved = true;
+    }
+}
+
+int Setup::go_on() {
+    switch (step_) {
+        case Step::kNew:
+            return tell_facts();
+        case Step::kFacts:
+            return settle_facts();
+        case Step::kTaking:
+            return settle_taken();
+        case Step::kIds:
+            return begin_making();
+        case Step::kTelling:
+            settle_made();
+            return MPI_SUCCESS;
+        default:
+            return MPI_SUCCESS;
+    }
+}
+
+int Setup::begin_round(Step step, std::vector<std::size_t> bytes, std::size_t added, std::function<void()> add) {
+    step_ = step;
+    deadline_ = progress::Deadline(settings::values().timeout);
+    starts_.assign(bytes.size() + 1, 0);
+    std::partial_sum(bytes.begin(), bytes.end(), starts_.begin() + 1);
+    memory_->resize(starts_.back() + added);
+    return exchange_.begin_round(std::move(bytes), *memory_, std::move(add));
+}
+
+std::byte* Setup::block(std::size_t rank) {
+    return memory_->data() + starts_[rank];
+}
+
+// A round's memory is filled in after begin_round(), which only receives into other ranks' blocks.
+int Setup::tell_facts() {
+    std::vector<std::size_t> bytes;
+    for (const int number : plan_.numbers)
+        bytes.push_back(sizeof(Head) + static_cast<std::size_t>(number) * sizeof(Fact));
+    const int code = begin_round(Step::kFacts, std::move(bytes), sizeof(Proposal), [this] {
+        read_facts();
+        const bool any = obstacle_ == Reason::kNone && needed_ && obstacle_in(facts_) == Reason::kNone;
+        proposal_ = {draw_operation_id(), any ? nccl::Communicator::idle_id(group_of(facts_)) : 0};
+        put(memory_->data() + starts_.back(), proposal_);
+    });
+    const auto rank = static_cast<std::size_t>(exchange_.rank());
+    put(block(rank), Head{static_cast<std::uint8_t>(plan_.obstacle), plan_.needed});
+    const bool broken = plan_.before != nullptr && !plan_.before->usable();
+    // Where a rank has an obstacle, its devices are not described: nothing will be made.
+    const auto own = static_cast<std::size_t>(plan_.numbers[rank]);
+    for (std::size_t i = 0; i < std::min(own, plan_.devices.size()) && plan_.obstacle == Reason::kNone; ++i)
+        put(block(rank) + sizeof(Head) + i * sizeof(Fact), own_fact(plan_.devices[i], broken));
+    return code;
+}
+
+void Setup::read_facts() {
+    facts_.clear();
+    for (std::size_t rank = 0; rank < plan_.numbers.size(); ++rank) {
+        const std::byte* at = block(rank);
+        const auto head = get<Head>(at);
+        obstacle_ = std::max(obstacle_, static_cast<Reason>(head.obstacle));
+        needed_ |= head.needed != 0;
+        at += sizeof head;
+        for (int i = 0; i < plan_.numbers[rank]; ++i, at += sizeof(Fact))
+            facts_.push_back(get<Fact>(at));
+    }
+}
+
+int Setup::settle_facts() {
+    read_facts();
+    proposal_ = get<Proposal>(memory_->data() + starts_.back());
+    if (obstacle_ != Reason::kNone || !needed_)
+        return end(obstacle_);
+    result_.changed = true;
+    result_.machine = machine_in(facts_);
+    if (plan_.before != nullptr &&
+        std::any_of(facts_.begin(), facts_.end(), [](const Fact& f) { return f.broken != 0; }))
+        plan_.before->abort();  // of no use to anybody when one member has given it up
+    for (const device::Location& location : plan_.devices)
+        note_device(location.ordinal);
+    group_ = group_of(facts_);
+    const auto& numbers = plan_.numbers;
+    const Reason why = obstacle_in(facts_);
+    if ((why == Reason::kNoNccl || why == Reason::kOldNccl) && !plan_.devices.empty() && nccl::load() == nullptr)
+        complain(state_, nccl::problem());
+    if (why == Reason::kDuplicateGpu && std::all_of(numbers.begin(), numbers.end(), [](int n) { return n == 1; }))
+        warn_of_idle_gpus(state_, group_);
+    if (why != Reason::kNone)
+        return end(why);
+    return proposal_.reuse != 0 ? tell_taken() : draw_ids();
+}
+
+// Takes the proposed idle communicator where every rank has it.
+int Setup::tell_taken() {
+    const int code = begin_round(Step::kTaking, std::vector<std::size_t>(plan_.numbers.size(), 1));
+    found_ = nccl::Communicator::take_idle(group_, proposal_.reuse);
+    *block(static_cast<std::size_t>(exchange_.rank())) = std::byte{found_ != nullptr};
+    return code;
+}
+
+int Setup::settle_taken() {
+    if (std::find(memory_->begin(), memory_->end(), std::byte{0}) == memory_->end()) {
+        result_.nccl = std::move(found_);
+        return end(Reason::kNone);
+    }
+    nccl::Communicator::discard(std::exchange(found_, nullptr));
+    return draw_ids();
+}
+
+// Each unique id is drawn by the process of the first member that it serves.
+int Setup::draw_ids() {
+    const int members = static_cast<int>(group_.size());
+    const bool several = std::all_of(facts_.begin(), facts_.end(), [](const Fact& f) { return f.several_ids != 0; });
+    const int ids = several ? ids_for(members) : 1;
+    std::vector<int> ends(plan_.numbers.size());
+    std::partial_sum(plan_.numbers.begin(), plan_.numbers.end(), ends.begin());
+    std::vector<std::size_t> bytes(ends.size());
+    drawers_.clear();
+    for (int number = 0; number < ids; ++number) {
+        const auto rank = std::upper_bound(ends.begin(), ends.end(), drawn_by(number, ids, members)) - ends.begin();
+        drawers_.push_back(static_cast<std::size_t>(rank));
+        bytes[drawers_.back()] += nccl::kUniqueIdBytes;
+    }
+    const int code = begin_round(Step::kIds, std::move(bytes));
+    std::byte* at = block(static_cast<std::size_t>(exchange_.rank()));
+    for (const std::size_t rank : drawers_) {
+        if (rank != static_cast<std::size_t>(exchange_.rank()))
+            continue;
+        nccl::UniqueId id{};  // stays zero where it cannot be drawn: NCCL draws no such id
+        if (const std::string problem = nccl::Communicator::draw(id); !problem.empty())
+            complain(state_, problem);
+        put(at, id);
+        at += sizeof id;
+    }
+    return code;
+}
+
+int Setup::begin_making() {
+    std::vector<nccl::UniqueId> ids(drawers_.size());  // in the order of the ranks, as the blocks are
+    std::memcpy(ids.data(), memory_->data(), memory_->size());
+    if (std::find(ids.begin(), ids.end(), nccl::UniqueId{}) != ids.end())
+        return end(Reason::kNcclFailed);
+    std::vector<device::Context> contexts;
+    for (const device::Location& location : plan_.devices)
+        contexts.push_back(location.context);
+    const auto& numbers = plan_.numbers;
+    const int first = std::accumulate(numbers.begin(), numbers.begin() + exchange_.rank(), 0);
+    step_ = Step::kMaking;
+    deadline_ = progress::Deadline(settings::values().timeout);
     std::string problem;
-    const auto failed_elsewhere = [&] {
+    found_ = nccl::Communicator::begin({.group = group_, .first = first, .contexts = contexts, .ids = ids}, problem);
+    return found_ != nullptr ? MPI_SUCCESS : tell_made(problem);
+}
+
+bool Setup::step_making() {
+    std::string problem;
+    auto making = found_->step_make(problem);
+    if (making == nccl::Communicator::Making::kUnderWay) {
         receive_failures();
-        return failure_known(proposal.operation_id);
-    };
-    part.made = nccl::Communicator::make(
-        {.group = group, .first = state.rank, .contexts = std::span(&location.context, 1), .ids = ids},
-        failed_elsewhere, problem);
+        const bool late = deadline_.passed();
+        if (late)
+            problem = "NCCL's communicator was not made before SWITCHYARD_TIMEOUT has passed";
+        else if (!failure_known(proposal_.operation_id))
+            return false;
+        found_->abort();
+        making = nccl::Communicator::Making::kFailed;
+    }
+    if (making == nccl::Communicator::Making::kFailed)
+        found_ = nullptr;
+    if (tell_made(problem) != MPI_SUCCESS)
+        give_up();
+    return true;
+}
+
+// A rank that has failed keeps the others waiting inside NCCL, so it tells them at once.
+int Setup::tell_made(const std::string& problem) {
     if (!problem.empty()) {
-        complain(state, problem);
-        part.told = tell_failure(ranks_in_world(state), state.rank, proposal.operation_id, problem) == MPI_SUCCESS;
+        complain(state_, problem);
+        mine_.told = tell_failure(exchange_.world(), exchange_.rank(), proposal_.operation_id, problem) == MPI_SUCCESS;
     }
-    return part;
+    mine_.made = found_ != nullptr;
+    const int code = begin_round(Step::kTelling, std::vector<std::size_t>(plan_.numbers.size(), sizeof(Made)));
+    put(block(static_cast<std::size_t>(exchange_.rank())), mine_);
+    return code;
 }
 
-// Collects the unique ids by which NCCL is to make the communicator; none where one could not be drawn. Returns MPI's
-// code.
-int all_ids(const State& state, const Proposal& proposal, int wanted, std::vector<nccl::UniqueId>& ids) {
-    ids.assign(proposal.drawn, proposal.unique);
-    if (ids.empty() || wanted == 1)
-        return MPI_SUCCESS;
-    std::string problem;
-    const int rc = draw_others(state, proposal.unique, wanted, ids, problem);
-    if (!problem.empty())
-        complain(state, problem);
-    return rc;
-}
-
-int make(State& state, const Proposal& proposal, int wanted_ids, const nccl::Group& group,
-         const device::Location& location) {
-    std::vector<nccl::UniqueId> ids;
-    if (const int code = all_ids(state, proposal, wanted_ids, ids); code != MPI_SUCCESS)
-        return code;
-    Part part = make_part(state, proposal, ids, group, location);
-    const std::array<int, 2> mine{part.made == nullptr ? 1 : 0, part.told ? 1 : 0};
-    std::array<int, 2> all{};  // ranks without a communicator, ranks that told so
-    const int rc = real::Allreduce(mine.data(), all.data(), 2, MPI_INT, MPI_SUM, state.handle);
-    if (rc == MPI_SUCCESS)
-        receive_failures_of(proposal.operation_id, all[1] - mine[1]);
-    if (rc == MPI_SUCCESS && all[0] == 0) {
-        state.nccl = std::move(part.made);
-        state.nccl->set_failures(std::make_unique<LaunchFailures>(state, state.nccl->id()));
-        return rc;
+void Setup::settle_made() {
+    bool all = true;
+    for (std::size_t rank = 0; rank < plan_.numbers.size(); ++rank) {
+        const auto made = get<Made>(block(rank));
+        all &= made.made != 0;
+        told_by_others_ += made.told;
     }
-    if (part.made != nullptr)
-        part.made->abort();
-    state.obstacle = Reason::kNcclFailed;
-    return rc;
+    told_by_others_ -= mine_.told;
+    step_ = Step::kFailures;
+    if (all) {
+        found_->set_failures(std::make_unique<LaunchFailures>(exchange_.world(), exchange_.rank(), found_->id()));
+        result_.nccl = std::exchange(found_, nullptr);
+        return;
+    }
+    result_.why = Reason::kNcclFailed;
+    if (found_ != nullptr)
+        std::exchange(found_, nullptr)->abort();
 }
 
-// Called when state.machine and state.ordinal are known.
-void compare_with_tuning(State& state) {
-    if (state.size == tuned_for.ranks)
-        state.tuning = fits(state.machine, device::device_name(state.ordinal));
+void Setup::give_up() {
+    result_.given_up = result_.changed = true;
+    if (found_ != nullptr)
+        std::exchange(found_, nullptr)->abort();
+    end(Reason::kNcclFailed);
 }
 
-}  // namespace
+int Setup::end(Reason why) {
+    result_.why = why;
+    if (ended_)
+        ended_(result_);
+    finish({});
+    return MPI_SUCCESS;
+}
+
+void complain(const State& state, const std::string& problem) {
+    static std::atomic<bool> said{false};
+    if (!said.exchange(true))
+        std::fprintf(stderr,
+                     "switchyard: rank %d of a communicator of %d: %s. Device buffers of this communicator are staged "
+                     "through host memory.\n",
+                     state.rank, state.size, problem.c_str());
+}
 
 int device_in_use() {
     return last_device.load(std::memory_order_relaxed);
@@ -255,43 +359,6 @@ int device_in_use() {
 
 void note_device(int ordinal) {
     last_device.store(ordinal, std::memory_order_relaxed);
-}
-
-int set_up(State& state, const device::Location& location) {
-    std::vector<Fact> facts(static_cast<std::size_t>(state.size));
-    const Fact mine = own_fact(location, state.nccl != nullptr && !state.nccl->usable());
-    int rc = real::Allgather(&mine, sizeof mine, MPI_BYTE, facts.data(), sizeof mine, MPI_BYTE, state.handle);
-    if (rc != MPI_SUCCESS)
-        return rc;
-    const bool broken = std::any_of(facts.begin(), facts.end(), [](const Fact& f) { return f.broken != 0; });
-    if (state.nccl != nullptr && broken)
-        state.nccl->abort();  // of no use to anybody when one member has given it up
-    nccl::Communicator::retire(std::move(state.nccl));
-    state.nccl = nullptr;
-    state.ordinal = location.ordinal;
-    note_device(location.ordinal);
-    state.obstacle = obstacle_in(facts);
-    state.machine = machine_in(facts);
-    compare_with_tuning(state);
-    if (state.obstacle == Reason::kNoNccl || state.obstacle == Reason::kOldNccl)
-        if (mine.nccl_version == 0)
-            complain(state, nccl::problem());
-    nccl::Group group(facts.size());
-    std::transform(facts.begin(), facts.end(), group.begin(), [](const Fact& f) { return f.member; });
-    if (state.obstacle == Reason::kDuplicateGpu)
-        warn_of_idle_gpus(state, group);
-    if (state.obstacle != Reason::kNone)
-        return MPI_SUCCESS;
-    Proposal proposal;
-    rc = propose(state, proposal, true, group);
-    if (rc == MPI_SUCCESS && proposal.reuse != 0) {
-        rc = reuse(state, proposal, group);
-        if (rc != MPI_SUCCESS || state.nccl != nullptr)
-            return rc;
-        rc = propose(state, proposal, false, group);
-    }
-    const bool several = std::all_of(facts.begin(), facts.end(), [](const Fact& f) { return f.several_ids != 0; });
-    return rc != MPI_SUCCESS ? rc : make(state, proposal, several ? ids_for(state.size) : 1, group, location);
 }
 
 }  // namespace swy::comm

@@ -1,21 +1,18 @@
-// What setup.cpp, which makes the NCCL communicators of MPI communicators, and slots_setup.cpp, which makes those with
-// several members in a process, have in common. For these two alone.
+// What the ranks tell each other of the devices for which an NCCL communicator is to be made, and what follows from it
+// alike on all of them. For setup.cpp.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "comm/job_messages.hpp"
-#include "comm/state.hpp"
+#include "call/reason.hpp"
+#include "comm/tuned.hpp"
 #include "device/device.hpp"
 #include "nccl/communicator.hpp"
-#include "nccl/member.hpp"
 
 namespace swy::comm {
 
-// What the ranks tell each other of a device that is to be a member; sent as bytes.
+// A device that is to be a member; sent as bytes.
 struct Fact {
     nccl::Member member;
     std::int32_t nccl_version = 0;  // 0: no usable library
@@ -29,17 +26,11 @@ static_assert(sizeof(Fact) == 48, "sent as bytes: no padding");
 
 Fact own_fact(const device::Location& location, bool broken);
 
-// Returns what keeps these devices from an NCCL communicator, or kNone. The same on every rank, since every rank has
-// the same facts.
+// Returns what keeps these devices from an NCCL communicator, or kNone.
 Reason obstacle_in(const std::vector<Fact>& facts);
 
-OperationId draw_operation_id();
+Machine machine_in(const std::vector<Fact>& facts);
 
-// Says once in a process what kept it from NCCL; the report counts the calls that suffered.
-void complain(const State& state, const std::string& problem);
-
-// Makes what the ranks use to tell each other of failures in what is launched on an NCCL communicator, under the id
-// `what`.
-std::unique_ptr<nccl::Failures> launch_failures(const State& state, OperationId what);
+nccl::Group group_of(const std::vector<Fact>& facts);
 
 }  // namespace swy::comm

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "comm/buffer_slots.hpp"
+#include "comm/collective_setup.hpp"
 #include "comm/launch_order.hpp"
 #include "nccl/communicator.hpp"
 #include "real.hpp"
@@ -46,8 +47,10 @@ void forget(State* state) {
     }
     if (state->order != nullptr) {
         state->order->await_agreements();
+        await_setup(*state);
         state->order->owner_is_gone();
     }
+    adopt_setup(*state);
     if (state->slots != nullptr) {
         state->slots->await();
         state->slots->retire();
@@ -126,7 +129,7 @@ State* make(MPI_Comm comm) {
 constinit Farewell on_free = nullptr;
 
 bool State::needs_setup(int device) const {
-    return device != ordinal || (nccl != nullptr && !nccl->usable());
+    return !setup_given_up && (device != ordinal || (nccl != nullptr && !nccl->usable()));
 }
 
 State* of(MPI_Comm comm) {

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -26,6 +27,7 @@ namespace swy::comm {
 
 class LaunchOrder;
 class BufferSlots;
+class Setup;
 
 struct Processes;  // of one or more communicators (comm/contribution.cpp)
 
@@ -38,7 +40,7 @@ struct State {
     std::uint64_t agreed_calls = 0;
     // What an agreement sends and receives. It is here and not on the stack: an agreement that timed out is still under
     // way.
-    std::array<std::int64_t, 9> ballot_mine{}, ballot_all{};
+    std::array<std::int64_t, 10> ballot_mine{}, ballot_all{};
     // Some rank never came to an agreement, on which MPI is still at work: neither this state nor the communicator may
     // be freed.
     bool given_up = false;
@@ -54,10 +56,10 @@ struct State {
     std::vector<int> world;
 
     // The NCCL communicator that serves device buffers of this communicator; `ordinal` is its device in this process.
-    // Set by set_up() (comm/setup.hpp).
+    // Set by adopt_setup() (comm/collective_setup.hpp).
     std::shared_ptr<nccl::Communicator> nccl;
-    // The launch order of the non-blocking calls; made by all ranks together when there is a first NCCL communicator,
-    // and kept.
+    // The launch order of the non-blocking calls; made by all ranks together when the communicator is made, or,
+    // after MPI_Comm_idup, in the first large blocking collective, and kept.
     std::shared_ptr<LaunchOrder> order;
     bool duplicated = false;  // by MPI_Comm_idup, which may not be complete: no launch order is made any more
     // For the extension's calls on several buffers of a process; null before the first.
@@ -69,6 +71,13 @@ struct State {
     // Is the job's tuning table for the machine of these ranks (comm/tuned.hpp)? Set by the set-up, too.
     Fit tuning = Fit::kNotAsked;
     Machine machine;
+
+    // The set-ups of the NCCL communicator: those that this rank has begun, and those whose result it has adopted. The
+    // ranks begin the same ones, each when all have adopted the one before. One that was given up (SWITCHYARD_TIMEOUT)
+    // is the last.
+    std::atomic<std::uint64_t> setups_begun{0}, setups_ended{0};
+    bool setup_given_up = false;
+    std::shared_ptr<Setup> setup;  // begun, and not adopted. Under the engine's lock
 
     // Does a call on `device` need a set-up first? It does where this rank's device has changed, or the NCCL
     // communicator has failed.

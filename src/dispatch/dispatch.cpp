@@ -17,9 +17,9 @@
 #include "coll/persistent.hpp"
 #include "coll/repeat.hpp"
 #include "coll/vote.hpp"
+#include "comm/collective_setup.hpp"
 #include "comm/contribution.hpp"
 #include "comm/launch_order.hpp"
-#include "comm/setup.hpp"
 #include "comm/state.hpp"
 #include "datatype/element.hpp"
 #include "datatype/extension.hpp"
@@ -171,6 +171,7 @@ bool publishes_again(const Call& call, comm::State* comm) {
 int agreed(const Call& call, Real real, comm::State& comm, coll::Presence presence) {
     const call::Inside guard;
     const report::Time since = report::enabled ? std::chrono::steady_clock::now() : report::Time();
+    comm::adopt_setup(comm);
     const p2p::pair_comms::Collective collective(comm);
     const coll::ConcurrentCollectives under_way(coll::ConcurrentCollectives::Kind::kBlocking);
     coll::Agreement agreement;

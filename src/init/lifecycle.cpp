@@ -244,7 +244,7 @@ int after_init() {
         driver_watch::watch_calls();
     else if (gpus)
         driver_watch::open();
-    return values.eager ? coll::make_eagerly(MPI_COMM_WORLD) : MPI_SUCCESS;
+    return coll::prepare(MPI_COMM_WORLD);
 }
 
 void before_finalize() {

@@ -213,26 +213,6 @@ Communicator::Making Communicator::step_make(std::string& problem_text) {
     return Making::kMade;
 }
 
-std::shared_ptr<Communicator> Communicator::make(const Plan& plan, const std::function<bool()>& given_up,
-                                                 std::string& problem_text) {
-    const progress::Deadline deadline(settings::values().timeout);
-    const auto made = begin(plan, problem_text);
-    while (made != nullptr) {
-        const Making making = made->step_make(problem_text);
-        if (making != Making::kUnderWay)
-            return making == Making::kMade ? made : nullptr;
-        progress::progress();
-        const bool late = deadline.passed();
-        if (late)
-            problem_text = fmt::format("{} failed: SWITCHYARD_TIMEOUT has passed", set_up_by(plan.ids.size()));
-        if (late || given_up()) {
-            made->abort();
-            return nullptr;
-        }
-    }
-    return nullptr;
-}
-
 ncclComm* Communicator::handle(std::size_t member) const {
     return handles_->handles[member];
 }

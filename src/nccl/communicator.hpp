@@ -1,6 +1,6 @@
 // One NCCL communicator and this process's members in it, one for each of its devices here: how it is made, used by one
-// launch after the other, kept idle and destroyed. comm/setup makes those of MPI communicators, comm/slots_setup those
-// with several members in a process, and p2p those of two processes. operation.hpp launches on them.
+// launch after the other, kept idle and destroyed. comm/setup makes those of MPI communicators, and p2p those of two
+// processes. operation.hpp launches on them.
 //
 // NCCL's communicators are blocking. A communicator is set up and destroyed on threads of its own (background.hpp), and
 // so is a launch made for which NCCL has to connect ranks; every other launch is made by its caller and does not block.
@@ -86,11 +86,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     static std::shared_ptr<Communicator> begin(const Plan& plan, std::string& problem);
     enum class Making : std::uint8_t { kUnderWay, kMade, kFailed };
     Making step_make(std::string& problem);  // after kFailed the communicator has been aborted
-
-    // The same, and waits, driving MPI's progress, until `given_up` says that another member has failed. Returns
-    // nullptr on failure, with `problem` set unless it was given up.
-    static std::shared_ptr<Communicator> make(const Plan& plan, const std::function<bool()>& given_up,
-                                              std::string& problem);
 
     // An idle communicator of exactly this group, found by its id (0: any). The members must agree on the id before
     // they reuse it.

@@ -40,6 +40,13 @@ TESTS += tests/mpi/orders tests/mpi/begun tests/mpi/threads
 TESTS += tests/mpi/ahead tests/mpi/collectives tests/mpi/deterministic tests/mpi/handlers tests/mpi/late tests/mpi/mismatch tests/mpi/nics tests/mpi/sessions tests/mpi/suggest tests/mpi/mismatch_abort.test tests/mpi/routes.test
 EXTRA_DIST += tests/mpi/mismatch_abort.test tests/mpi/routes.test
 
+# Collectives that do not block, on communicators that nothing else has used.
+EXTRA_PROGRAMS += tests/mpi/never_blocking
+tests_mpi_never_blocking_SOURCES = tests/mpi/never_blocking.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
+tests_mpi_never_blocking_LDADD = $(MPI_TEST_LIBS)
+TESTS += tests/mpi/never_blocking.test
+EXTRA_DIST += tests/mpi/never_blocking.test
+
 # Facts of hardware and of NVIDIA's libraries, each with a test that a kinder virtual GPU would pass at once.
 TESTS += tests/mpi/hardware/nccl.test
 EXTRA_DIST += tests/mpi/hardware/nccl.test

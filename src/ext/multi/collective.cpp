@@ -1,7 +1,7 @@
 // A collective on several buffers of each process begins with an exchange at its position among the communicator's
 // calls: every rank tells how many slots it has, what prevents it from using NCCL, and which call it makes. All ranks
 // then have the same facts and choose the same route, in the order of their calls. The NCCL communicator is set up by
-// all ranks together (comm/slots_setup.hpp): a blocking call waits for the set-up where NCCL is not ready, a
+// all ranks together (comm/setup.hpp): a blocking call waits for the set-up where NCCL is not ready, a
 // non-blocking call begins one and is staged.
 #include "ext/multi/collective.hpp"
 
@@ -225,12 +225,11 @@ class Collective final : public coll::Collective {
             setup_.emplace(kept_, *slots_, state_of_, comm_, facts_->all);
             return true;
         }
-        const comm::SlotsSetup& attempt = setup_->attempt();
-        if (!attempt.done())
+        if (!setup_->ended())
             return false;
         state_ = State::kTelling;
         deadline_.emplace(settings::values().timeout);
-        const bool made = attempt.why() == Reason::kNone;
+        const bool made = setup_->why() == Reason::kNone;
         if (setup_->tell(channel_->exchange(), made && ready(setup_->take_works())) != MPI_SUCCESS)
             fail_here(MPI_ERR_OTHER, "the set-up of the ranks failed");
         return true;
@@ -245,7 +244,7 @@ class Collective final : public coll::Collective {
             fail_here(MPI_ERR_OTHER, "SWITCHYARD_TIMEOUT has passed before all ranks had ended the set-up of NCCL");
             return true;
         }
-        const Reason why = setup_->attempt().why();
+        const Reason why = setup_->why();
         if (code != MPI_SUCCESS)
             fail_here(MPI_ERR_OTHER, "the set-up of the ranks failed");
         else if (setup_->all_ready())

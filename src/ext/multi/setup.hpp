@@ -8,7 +8,7 @@
 
 #include "comm/buffer_slots.hpp"
 #include "comm/exchange.hpp"
-#include "comm/slots_setup.hpp"
+#include "comm/setup.hpp"
 #include "comm/state.hpp"
 #include "ext/multi/call.hpp"
 #include "ext/multi/facts.hpp"
@@ -25,23 +25,21 @@ class Setup {
     Setup(const Kept& kept, const SlotCounts& slots, comm::State& state, std::shared_ptr<comm::BufferSlots> comm,
           const std::vector<Fact>& facts);
 
-    const comm::SlotsSetup& attempt() const { return *attempt_; }
+    bool ended() const { return making_->done(); }
+    Reason why() const;  // why NCCL does not serve the slots; once it has ended
     std::vector<nccl::Work> take_works() { return std::move(works_); }
 
     // Tells the other ranks whether this rank is ready for the call, now that the set-up has succeeded. Returns MPI's
     // code.
     int tell(comm::Exchange& exchange, bool ready);
-    bool all_ready() const;                                 // valid when the exchange is done
-    std::shared_ptr<void> memory() const { return told_; }  // that the exchange uses
+    bool all_ready() const;                                  // valid when the exchange is done
+    std::shared_ptr<void> memory() const { return ready_; }  // that the exchange uses
 
   private:
+    const std::shared_ptr<comm::BufferSlots> comm_;
     std::vector<nccl::Work> works_;
-    std::shared_ptr<comm::SlotsSetup> attempt_;
-    struct Told {
-        std::byte mine{};
-        std::vector<std::byte> all;
-    };
-    const std::shared_ptr<Told> told_ = std::make_shared<Told>();
+    std::shared_ptr<comm::Setup> making_;
+    const std::shared_ptr<std::vector<std::byte>> ready_ = std::make_shared<std::vector<std::byte>>();  // by rank
 };
 
 }  // namespace swy::multi

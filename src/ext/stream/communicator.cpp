@@ -8,7 +8,7 @@
 
 #include "call/job.hpp"
 #include "call/private_comm.hpp"
-#include "comm/setup.hpp"
+#include "comm/collective_setup.hpp"
 #include "comm/state.hpp"
 #include "error/error.hpp"
 #include "ext/stream/message.hpp"
@@ -151,7 +151,7 @@ int Communicator::make_nccl(bool& made) {
     comm::State* state = comm::of(private_comm_);
     if (state == nullptr)
         return MPI_ERR_NO_MEM;
-    if (const int code = comm::set_up(*state, where); code != MPI_SUCCESS)
+    if (const int code = comm::set_up(*state, where, 0); code != MPI_SUCCESS)
         return code;
     if (state->nccl == nullptr) {
         reason = state->obstacle;
