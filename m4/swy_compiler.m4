@@ -95,15 +95,17 @@ AC_DEFUN([SWY_NVCC],[
   swy_oldest=
   AS_IF([test -n "$NVCC"],[
     swy_known=`"$NVCC" --list-gpu-code 2>/dev/null`
-    for swy_target in 75 80 86 89 90 100 120; do
+    for swy_target in 70 75 80 86 89 90 100 120; do
       AS_CASE([" "`echo $swy_known`" "],[*" sm_$swy_target "*],[
         test -n "$swy_oldest" || swy_oldest=$swy_target
         NVCC_TARGETS="$NVCC_TARGETS -gencode arch=compute_$swy_target,code=sm_$swy_target"])
     done
-    NVCC_TARGETS="$NVCC_TARGETS -gencode arch=compute_$swy_oldest,code=compute_$swy_oldest"
+    # nvcc compresses device code in ways that older drivers do not know; it has this option since 12.8.
+    NVCC_UNCOMPRESSED=
+    AS_IF(["$NVCC" --help 2>/dev/null | grep -e --compress-mode >/dev/null],[NVCC_UNCOMPRESSED=-compress-mode=none])
     echo '#include <cstdint>
       extern "C" __global__ void kernel(std::uint64_t *x) { *x = 1; }' >conftest.cu
-    AS_IF(["$NVCC" $NVCC_TARGETS -std=c++17 -fatbin -o conftest.fatbin conftest.cu >&AS_MESSAGE_LOG_FD 2>&1],
+    AS_IF(["$NVCC" $NVCC_TARGETS $NVCC_UNCOMPRESSED -std=c++17 -fatbin -o conftest.fatbin conftest.cu >&AS_MESSAGE_LOG_FD 2>&1],
       [SWY_FOUND([nvcc],[$NVCC])],
       [SWY_FOUND([nvcc],[$NVCC does not compile (config.log): kernels are left out])
        NVCC=])
@@ -113,6 +115,8 @@ AC_DEFUN([SWY_NVCC],[
     AC_DEFINE([SWY_HAVE_KERNELS],[1],[nvcc compiles the kernels])
     AC_DEFINE_UNQUOTED([SWY_KERNEL_TARGETS],["`echo $swy_oldest | sed 's/.$/.&/'`"],[The oldest GPUs that they are for])])
   AC_SUBST([NVCC_TARGETS])
+  AC_SUBST([NVCC_UNCOMPRESSED])
+  AC_SUBST([NVCC_OLDEST],[$swy_oldest])
   AM_CONDITIONAL([HAVE_NVCC],[test -n "$NVCC"])
 ])
 

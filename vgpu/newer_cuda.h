@@ -6,7 +6,7 @@
 
 namespace vgpu {
 
-// The version that cuDriverGetVersion and CUDA 13's cudaRuntimeGetVersion return.
+// The version that CUDA 13's cudaRuntimeGetVersion returns, and cuDriverGetVersion where VGPU_DRIVER does not say else.
 inline constexpr int kCudaVersion = 13000;
 
 }  // namespace vgpu

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "cli/launch.hpp"
+#include "device/kernels.hpp"
 #include "device/presence.hpp"
 #include "report/units.hpp"
 
@@ -114,6 +115,15 @@ Check check_driver(const Patient& patient) {
                        "NVIDIA_DRIVER_CAPABILITIES=compute,utility); else install the driver's libraries.");
     return note("driver", "no GPU driver: programs have no device memory here, and Switchyard stays out of their way",
                 "To try it all the same: switchyard doctor --virtual-gpus 2.");
+}
+
+Check check_kernels(const Patient& patient) {
+    if (patient.found.kernels.empty())
+        return good("kernels", device::kernels_text());
+    return note(
+        "kernels", patient.found.kernels,
+        "Install a newer driver, or build Switchyard with the nvcc of an older CUDA toolkit. Until then derived "
+        "types are packed by copies, and reductions that NCCL lacks are made on the host.");
 }
 
 Check check_nccl(const Patient& patient) {

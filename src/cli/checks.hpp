@@ -27,6 +27,7 @@ struct Patient {
 Check check_library(const Patient& patient);
 Check check_mpirun(const Patient& patient);
 Check check_driver(const Patient& patient);
+Check check_kernels(const Patient& patient);
 Check check_nccl(const Patient& patient);
 Check check_settings(const Patient& patient);
 Check check_shared_memory(const Patient& patient);

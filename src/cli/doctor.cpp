@@ -76,9 +76,13 @@ std::vector<Step> steps(const Patient& patient) {
     const auto one = [&patient](Check (*check)(const Patient&)) {
         return [&patient, check] { return std::vector{check(patient)}; };
     };
-    std::vector<Step> all = {{"the library", one(check_library)},   {"mpirun", one(check_mpirun)},
-                             {"the GPU driver", one(check_driver)}, {"NCCL", one(check_nccl)},
-                             {"the settings", one(check_settings)}, {"shared memory", one(check_shared_memory)},
+    std::vector<Step> all = {{"the library", one(check_library)},
+                             {"mpirun", one(check_mpirun)},
+                             {"the GPU driver", one(check_driver)},
+                             {"the kernels", one(check_kernels)},
+                             {"NCCL", one(check_nccl)},
+                             {"the settings", one(check_settings)},
+                             {"shared memory", one(check_shared_memory)},
                              {"LD_PRELOAD", one(check_preload)}};
     if (!patient.program.empty())
         all.push_back({"the program", [&patient] { return check_program(patient); }});

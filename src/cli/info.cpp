@@ -59,6 +59,11 @@ Json as_json(const DriverFound& driver) {
             {"problem", or_null(driver.problem)}};
 }
 
+std::string kernels_text(const Findings& found) {
+    return found.kernels.empty() ? device::kernels_text()
+                                 : "not usable, derived types are packed by copies: " + found.kernels;
+}
+
 Json as_json(const std::vector<Device>& devices) {
     Json gpus = Json::array();
     for (const Device& device : devices)
@@ -93,7 +98,8 @@ std::string as_json(const Collected& collected) {
     all["nccl"] = as_json(found.nccl);
     all["nccl"]["virtual"] = found.nccl.is_virtual;
     all["nccl"]["told_rdma_devices"] = or_null(found.rdma);
-    all["kernels"] = {{"built", device::kernels_built()}, {"text", device::kernels_text()}};
+    all["kernels"] = {
+        {"built", device::kernels_built()}, {"text", kernels_text(found)}, {"problem", or_null(found.kernels)}};
     all["hwloc"] = {{"api_version", found.hwloc}};
     all["settings"] = as_json(collected.settings);
     all["bad_settings"] = or_null(collected.bad_settings);
@@ -171,7 +177,7 @@ std::string as_text(const Collected& collected) {
     if (!found.rdma.empty())
         text +=
             row("", "will be told NCCL_IB_HCA" + found.rdma + ", the RDMA devices next to the GPUs (SWITCHYARD_NICS)");
-    text += row("kernels", device::kernels_text());
+    text += row("kernels", kernels_text(found));
     text += row("hwloc", "API " + found.hwloc);
     text += "\nsettings\n";
     std::size_t widest = 0;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include "cli/launch.hpp"
 #include "config.h"
@@ -163,6 +164,16 @@ void probe_nccl(const std::string& name, LibraryFound& nccl) {
         nccl.problem = "is older than 2.18: device memory will be staged through host memory";
 }
 
+// Asks one GPU of each compute capability.
+std::string refusal_of_kernels(const DriverFound& driver) {
+    std::set<int> asked;
+    for (const Device& found : driver.devices)
+        if (asked.insert(device::compute_capability(found.ordinal)).second)
+            if (std::string refusal = device::try_kernels(found.ordinal); !refusal.empty())
+                return refusal;
+    return "";
+}
+
 }  // namespace
 
 Findings probe(const std::string& nccl_library, const std::string& mpirun) {
@@ -172,6 +183,7 @@ Findings probe(const std::string& nccl_library, const std::string& mpirun) {
     probe_mpirun(mpirun, findings.mpirun);
     probe_driver(findings.driver);
     probe_nccl(nccl_library.empty() ? "libnccl.so.2" : nccl_library, findings.nccl);
+    findings.kernels = refusal_of_kernels(findings.driver);
     findings.hwloc = topology::hwloc_api_version();
     if (settings::values().nics == settings::Nics::kNear)
         findings.rdma = topology::rdma_devices_to_tell();

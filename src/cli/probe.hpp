@@ -38,6 +38,7 @@ struct Findings {
     LibraryFound switchyard, mpi, nccl;
     MpirunFound mpirun;
     DriverFound driver;
+    std::string kernels;  // why the driver does not take the library's kernels; "" where it does, or there is no GPU
     std::string hwloc;
     std::string rdma;  // the devices that NCCL will be told to use, as NCCL_IB_HCA has them; "" where it chooses itself
 };

@@ -24,13 +24,32 @@ swy_device_sources = \
     src/device/scratch.hpp
 libswy_la_SOURCES += $(swy_device_sources)
 
-# The kernels, for the GPUs that this nvcc knows; as text for the oldest, which later ones can take too.
+# The kernels: as cubins for the GPUs that this nvcc knows, and as PTX for the oldest of them. src/device/kernel_image.cpp
+# says what each is for.
+#
+# nvcc writes its own version into the PTX, and a driver older than that refuses it. So the .version line is lowered to
+# that of CUDA 11.0, the oldest driver that the library takes. The PTX ISA allows a module whatever the version in that
+# line had; ptxas knows of each instruction since when it is there, and must make the very same machine code of both
+# texts. Where it does not, or does not take the lower one, the PTX stays as nvcc wrote it.
 EXTRA_DIST += src/datatype/kernels.cu
 if HAVE_NVCC
-CLEANFILES += src/datatype/kernels.fatbin
-src/datatype/kernels.fatbin: src/datatype/kernels.cu src/datatype/pack_work.hpp \
-    src/datatype/reduce_work.hpp src/datatype/reduce_types.def src/datatype/narrow_float.hpp
+CLEANFILES += src/datatype/kernels.fatbin src/datatype/kernels.ptx
+kernel_headers = src/datatype/pack_work.hpp src/datatype/reduce_work.hpp src/datatype/reduce_types.def \
+    src/datatype/narrow_float.hpp
+NVCC_KERNELS = $(NVCC) -std=c++17 -O3 -fmad=false -I$(top_srcdir)/src
+src/datatype/kernels.fatbin: src/datatype/kernels.cu $(kernel_headers)
 	@$(MKDIR_P) src/datatype
-	$(AM_V_GEN)$(NVCC) $(NVCC_TARGETS) -std=c++17 -O3 -fmad=false -Xfatbin -compress-all -I$(top_srcdir)/src -fatbin -o $@.tmp $< && mv $@.tmp $@
-src/device/libswy_la-kernel_image.lo src/device/switchyard-kernel_image.$(OBJEXT): src/datatype/kernels.fatbin
+	$(AM_V_GEN)$(NVCC_KERNELS) $(NVCC_TARGETS) $(NVCC_UNCOMPRESSED) -fatbin -o $@.tmp $(top_srcdir)/src/datatype/kernels.cu && mv $@.tmp $@
+src/datatype/kernels.ptx: src/datatype/kernels.cu $(kernel_headers)
+	@$(MKDIR_P) src/datatype
+	$(AM_V_GEN)$(NVCC_KERNELS) -arch=compute_$(NVCC_OLDEST) -ptx -o $@.tmp $(top_srcdir)/src/datatype/kernels.cu && \
+	    sed 's/^\.version .*/.version 7.0/' $@.tmp >$@.low && \
+	    ptxas=`dirname '$(NVCC)'`/ptxas && $$ptxas -arch=sm_$(NVCC_OLDEST) -o $@.cubin $@.tmp && \
+	    if $$ptxas -arch=sm_$(NVCC_OLDEST) -o $@.low.cubin $@.low 2>$@.log && cmp -s $@.cubin $@.low.cubin; then \
+	        mv $@.low $@; \
+	    else \
+	        echo "The kernels' PTX needs a driver as new as nvcc:" && cat $@.log && mv $@.tmp $@; \
+	    fi; status=$$?; rm -f $@.tmp $@.low $@.cubin $@.low.cubin $@.log; exit $$status
+src/device/libswy_la-kernel_image.lo src/device/switchyard-kernel_image.$(OBJEXT): src/datatype/kernels.fatbin \
+    src/datatype/kernels.ptx
 endif

@@ -106,6 +106,7 @@ report::Facts facts() {
     // Asking for the version would load the library into a job that never needed it.
     facts.nccl_version = counters.made > 0 ? nccl::version_text() : "";
     facts.driver = device::driver_text();
+    facts.kernels = device::kernels_problem();
     char host[MPI_MAX_PROCESSOR_NAME] = {};
     int length = 0;
     real::Get_processor_name(host, &length);

@@ -26,6 +26,7 @@ std::string as_json(const Summary& summary) {
         devices.push_back(or_null(rank.device));
     }
     report["tools"] = {{"above", or_null(summary.tools_above)}, {"below", or_null(summary.tools_below)}};
+    report["kernels_problem"] = or_null(summary.kernels);
     report["tuning"] = or_null(summary.tuning);
     report["ranks"] = {{"number", summary.ranks.size()}, {"hosts", std::move(hosts)}};
     report["devices"] = std::move(devices);

@@ -38,6 +38,7 @@ Summary summary_of(const Json& report) {
     summary.mpi = text_of(versions.at("mpi"));
     summary.nccl = text_of(versions.at("nccl"));
     summary.driver = text_of(versions.at("driver"));
+    summary.kernels = report.contains("kernels_problem") ? text_of(report.at("kernels_problem")) : "";
     summary.tuning = report.contains("tuning") ? text_of(report.at("tuning")) : "";
     if (report.contains("tools")) {
         summary.tools_above = text_of(report.at("tools").at("above"));

@@ -22,7 +22,7 @@ namespace swy::report {
 namespace {
 
 constexpr int kRoot = 0;
-constexpr std::size_t kTexts = 7;  // texts in Facts
+constexpr std::size_t kTexts = 8;  // texts in Facts
 
 // The cells that any rank has; the same list on every rank.
 std::vector<Key> cells_of_all(const std::vector<Cell>& mine) {
@@ -63,7 +63,7 @@ std::vector<Line> sum_lines() {
 std::vector<std::string> gather_texts(const Facts& mine, int rank, int ranks) {
     std::string packed;
     for (const std::string* text : {&mine.mpi_library, &mine.nccl_version, &mine.driver, &mine.host, &mine.device,
-                                    &mine.tools_above, &mine.tools_below}) {
+                                    &mine.tools_above, &mine.tools_below, &mine.kernels}) {
         packed += text->c_str();  // up to the first NUL, which separates
         packed += '\0';
     }
@@ -139,6 +139,7 @@ void write(const Facts& mine) {
     summary.driver = distinct(texts, 2);
     summary.tools_above = distinct(texts, 5);
     summary.tools_below = distinct(texts, 6);
+    summary.kernels = distinct(texts, 7);
     summary.tuning = mine.tuning;
     for (std::size_t i = 0; i + kTexts <= texts.size(); i += kTexts)
         summary.ranks.push_back({texts[i + 3], texts[i + 4]});

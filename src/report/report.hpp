@@ -28,6 +28,7 @@ void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t byt
 // Facts that the report prints besides the counters; write() gathers those of all ranks.
 struct Facts {
     std::string mpi_library, nccl_version, driver;  // as found on this rank; "" where not loaded
+    std::string kernels;       // why the library's kernels could not be loaded on this rank; "" where nothing is wrong
     std::string host, device;  // this rank's host name, and device (name, PCI id), "" when none was used
     std::string tools_above,
         tools_below;              // tools that wrap MPI in this process, above and below Switchyard; "" without

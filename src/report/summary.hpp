@@ -32,6 +32,7 @@ struct Communicators {
 
 struct Summary {
     std::string switchyard, mpi, nccl, driver;  // versions; "" where not loaded on any rank, "A; B" where ranks differ
+    std::string kernels;                        // why some rank could not load the library's kernels; "" without
     std::string tools_above, tools_below;       // tools that wrap MPI, above and below Switchyard; "" without
     std::string tuning;                         // the tuning file and whether it was used; "" without one
     std::vector<Rank> ranks;

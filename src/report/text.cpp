@@ -43,6 +43,8 @@ std::string heading(const Summary& summary) {
     if (summary.communicators.made != 0)
         text += fmt::format(", {} in all ranks",
                             plural(static_cast<std::uint64_t>(summary.communicators.made), "NCCL communicator"));
+    if (!summary.kernels.empty())
+        text += "\n  No kernels, so copies and the host do their work: " + summary.kernels;
     if (!summary.tuning.empty())
         text += "\n  Tuning: " + summary.tuning;
     if (!summary.tools_above.empty())

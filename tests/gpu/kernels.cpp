@@ -93,6 +93,21 @@ void reduce(Stream& lane, std::size_t bytes, MPI_Datatype type, const char* name
     std::printf("reduce-%s %.2f %.2f\n", name, reduced, plain);
 }
 
+// The driver may take the first image alone; the last one is for those that do not.
+bool driver_takes_every_image() {
+    bool all = true;
+    for (const swy::device::KernelImage& image : swy::device::kernel_images()) {
+        void* module = nullptr;
+        const int result = gpu::Driver::get().call<int(void**, const void*)>("cuModuleLoadData")(&module, image.data);
+        if (result != 0)
+            std::fprintf(stderr, "kernels: %s: %s\n", image.what, swy::device::describe(result).c_str());
+        else
+            must(gpu::Driver::get().call<int(void*)>("cuModuleUnload")(module));
+        all = all && result == 0;
+    }
+    return all;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -110,6 +125,8 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "kernels: the library has none for this GPU\n");
         return 1;
     }
+    if (!driver_takes_every_image())
+        return 1;
     for (int block = 4; block <= 4096; block *= block < 512 ? 2 : 8)
         pack(lane, bytes, block);
     reduce(lane, bytes, MPI_SHORT, "int16");

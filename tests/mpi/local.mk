@@ -48,5 +48,6 @@ TESTS += tests/mpi/never_blocking.test
 EXTRA_DIST += tests/mpi/never_blocking.test
 
 # Facts of hardware and of NVIDIA's libraries, each with a test that a kinder virtual GPU would pass at once.
-TESTS += tests/mpi/hardware/nccl.test
-EXTRA_DIST += tests/mpi/hardware/nccl.test
+hardware_tests = tests/mpi/hardware/kernels.test tests/mpi/hardware/nccl.test
+TESTS += $(hardware_tests)
+EXTRA_DIST += $(hardware_tests)

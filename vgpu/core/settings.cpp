@@ -53,6 +53,17 @@ bool parse_size(std::string text, std::size_t& out) {
     return out <= (1ull << 44);  // 16 TiB: more would not fit beside other devices in a process's address space
 }
 
+// "12.4" to 12040.
+bool parse_driver(const std::string& text, int& out) {
+    const std::size_t dot = text.find('.');
+    std::uint64_t major = 0, minor = 0;
+    if (dot == std::string::npos || !parse_number(text.substr(0, dot), major) ||
+        !parse_number(text.substr(dot + 1), minor) || major < 11 || major > 13 || minor > 9)
+        return false;
+    out = static_cast<int>(1000 * major + 10 * minor);
+    return out <= kNewestDriver;
+}
+
 Settings read() {
     Settings s;
     const auto get = [](const char* name) {
@@ -76,6 +87,9 @@ Settings read() {
             s.complaints.push_back(
                 complaint("VGPU_JITTER", value, "not a seed", "write a whole number, e.g. VGPU_JITTER=7"));
     }
+    if (const std::string value = get("VGPU_DRIVER"); !value.empty() && !parse_driver(value, s.driver))
+        s.complaints.push_back(complaint("VGPU_DRIVER", value, "not a CUDA version that a driver can be of",
+                                         "write one from 11.0 to 13.0, e.g. VGPU_DRIVER=12.4"));
     s.node = get("VGPU_NODE");
     s.topology = get("VGPU_TOPOLOGY");
     if (!s.topology.empty() && access(s.topology.c_str(), R_OK) != 0)

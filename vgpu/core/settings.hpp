@@ -9,10 +9,13 @@
 
 namespace vgpu {
 
+inline constexpr int kNewestDriver = 13000;  // the virtual GPUs have the interface of CUDA 13.0
+
 struct Settings {
     int count = 1;                        // VGPU_COUNT
     bool count_given = false;             // a topology's number of GPUs holds where VGPU_COUNT is not set
     std::size_t memory = 16ull << 30;     // VGPU_MEMORY, bytes of each device, shared by all processes on it
+    int driver = kNewestDriver;           // VGPU_DRIVER, as cuDriverGetVersion gives it
     std::string node;                     // VGPU_NODE, distinguishes the devices of simulated nodes on one machine
     std::string topology;                 // VGPU_TOPOLOGY, an hwloc XML file
     std::vector<std::string> kernels;     // VGPU_KERNELS, shared libraries with CPU twins

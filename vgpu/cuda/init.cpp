@@ -51,6 +51,6 @@ CUresult cuDriverGetVersion(int* version) {
     VGPU_ENTER(cuDriverGetVersion, Needs::Nothing);
     if (version == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    *version = kCudaVersion;
+    *version = settings().driver;
     return CUDA_SUCCESS;
 }

@@ -1,12 +1,15 @@
 // Loading of device code and look-up of kernels.
 #include "vgpu/cuda/module.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include <elf.h>
 
+#include "vgpu/core/settings.hpp"
+#include "vgpu/cuda/image.hpp"
 #include "vgpu/cuda/release.hpp"
 
 using namespace vgpu;
@@ -19,38 +22,45 @@ Registry<Function>& function_handles() {
     return all;
 }
 
-// The formats of device code: a cubin (ELF, whose headers have its size), PTX (text), a fat binary (compressed, so that
-// its names cannot be read).
-std::shared_ptr<Image> read_image(const void* data, Context* context) {
-    constexpr std::uint32_t kFatbin = 0xBA55ED50;
-    constexpr std::uint32_t kFatbinWrapper = 0x466243b1;
-    auto image = std::make_shared<Image>();
-    image->context = context;
-    std::uint32_t magic = 0;
-    std::memcpy(&magic, data, sizeof magic);
-    if (std::memcmp(data, ELFMAG, SELFMAG) == 0) {
-        Elf64_Ehdr header;
-        std::memcpy(&header, data, sizeof header);
-        const std::size_t size =
-            std::max<std::size_t>(header.e_shoff + std::size_t{header.e_shnum} * header.e_shentsize,
-                                  header.e_phoff + std::size_t{header.e_phnum} * header.e_phentsize);
-        image->text.assign(static_cast<const char*>(data), size);
-        image->searchable = true;
-    } else if (magic != kFatbin && magic != kFatbinWrapper) {
-        image->text = static_cast<const char*>(data);
-        image->searchable = true;
-        if (image->text.find(".version") == std::string::npos)
-            return nullptr;
-    }
-    return image;
+// Writes what the compiler says where the program wants it: as much as its buffer has room for, and how much that is.
+void give_log(const std::string& log, unsigned count, const CUjit_option* options, void** values) {
+    const auto find = [&](CUjit_option wanted) -> void** {
+        for (unsigned i = 0; i < count; ++i)
+            if (options[i] == wanted)
+                return &values[i];
+        return nullptr;
+    };
+    void** const buffer = find(CU_JIT_ERROR_LOG_BUFFER);
+    void** const size = find(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+    if (buffer == nullptr || size == nullptr || *size == nullptr)
+        return;
+    const std::size_t room = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(*size));
+    const std::size_t written = std::min(log.size(), room - 1);
+    std::memcpy(*buffer, log.data(), written);
+    static_cast<char*>(*buffer)[written] = '\0';
+    *size = reinterpret_cast<void*>(written);
 }
 
-CUresult load(const void* data, Context* context, void** out) {
-    if (data == nullptr || out == nullptr)
+// All virtual GPUs are of one compute capability.
+int capability() {
+    int major = 0, minor = 0;
+    cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
+    cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
+    return 10 * major + minor;
+}
+
+CUresult load(const void* data, Context* context, void** out, unsigned options = 0, const CUjit_option* names = nullptr,
+              void** values = nullptr) {
+    if (data == nullptr || out == nullptr || (options != 0 && (names == nullptr || values == nullptr)))
         return CUDA_ERROR_INVALID_VALUE;
-    auto image = read_image(data, context);
-    if (image == nullptr)
-        return CUDA_ERROR_INVALID_IMAGE;
+    Loaded loaded = load_image(data, settings().driver, capability());
+    give_log(loaded.log, options, names, values);
+    if (loaded.result != CUDA_SUCCESS)
+        return loaded.result;
+    auto image = std::make_shared<Image>();
+    image->context = context;
+    image->text = std::move(loaded.text);
+    image->searchable = loaded.searchable;
     *out = image_handles().add(std::move(image));
     return CUDA_SUCCESS;
 }
@@ -133,9 +143,10 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
     return load(image, &entry.context(), reinterpret_cast<void**>(module));
 }
 
-CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int, CUjit_option*, void**) {
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int options, CUjit_option* names,
+                            void** values) {
     VGPU_ENTER(cuModuleLoadDataEx, Needs::Context);
-    return load(image, &entry.context(), reinterpret_cast<void**>(module));
+    return load(image, &entry.context(), reinterpret_cast<void**>(module), options, names, values);
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
@@ -166,10 +177,10 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned int, CUlibraryOption*,
-                           void**, unsigned int) {
+CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* names, void** values,
+                           unsigned int options, CUlibraryOption*, void**, unsigned int) {
     VGPU_ENTER(cuLibraryLoadData, Needs::Init);
-    return load(code, nullptr, reinterpret_cast<void**>(library));
+    return load(code, nullptr, reinterpret_cast<void**>(library), options, names, values);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option*, void**, unsigned int,

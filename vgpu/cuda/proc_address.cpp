@@ -1,9 +1,11 @@
 // cuGetProcAddress over the table of entry points.
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "vgpu/core/settings.hpp"
 #include "vgpu/cuda/api.hpp"
 #include "vgpu/cuda/profiler.hpp"
 
@@ -41,18 +43,20 @@ const Index& index() {
     return *kIndex;
 }
 
-// The newest form that a program built for `version` expects.
+// The newest form that a program built for `version` expects and the driver (VGPU_DRIVER) has.
 CUdriverProcAddressQueryResult look_up(const char* name, int version, bool per_thread, void** address) {
     const auto [begin, end] = index().equal_range(name);
-    if (begin == end)
+    const int has = settings().driver;
+    if (std::none_of(begin, end, [has](const auto& form) { return form.second->version <= has; }))
         return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     int best = 0;
     for (auto form = begin; form != end; ++form) {
         const Function& function = *form->second;
-        if (function.version <= version && function.version > best) {
+        if (function.version <= std::min(version, has) && function.version > best) {
             best = function.version;
             *address = function.address;
-            if (per_thread && function.per_thread_address != nullptr && function.per_thread_version <= version)
+            if (per_thread && function.per_thread_address != nullptr &&
+                function.per_thread_version <= std::min(version, has))
                 *address = function.per_thread_address;
         }
     }

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "vgpu/cudart/allocation.hpp"
+#include "vgpu/cudart/context.hpp"
 #include "vgpu/cudart/entry_point.hpp"
 #include "vgpu/cudart/properties.hpp"
 #include "vgpu/cudart/stream.hpp"
@@ -86,6 +87,10 @@ cudaMemLocation location_of(int device) {
 }
 
 }  // namespace
+
+int vgpu::cudart::oldest_driver() {
+    return 12000;
+}
 
 extern "C" {
 

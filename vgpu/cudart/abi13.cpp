@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "vgpu/cudart/allocation.hpp"
+#include "vgpu/cudart/context.hpp"
 #include "vgpu/cudart/entry_point.hpp"
 #include "vgpu/cudart/properties.hpp"
 #include "vgpu/cudart/stream.hpp"
@@ -70,6 +71,10 @@ static_assert(sizeof(PointerAttributes13) == sizeof(cudaPointerAttributes));
 #endif
 
 }  // namespace
+
+int vgpu::cudart::oldest_driver() {
+    return 13000;
+}
 
 extern "C" {
 

@@ -69,6 +69,9 @@ cudaError_t ensure_driver() {
     static std::atomic<bool> ready{false};
     if (ready.load(std::memory_order_acquire))
         return cudaSuccess;
+    int version = 0;
+    if (cuDriverGetVersion(&version) == CUDA_SUCCESS && version < oldest_driver())
+        return cudaErrorInsufficientDriver;
     const CUresult result = cuInit(0);
     if (result == CUDA_SUCCESS)
         ready.store(true, std::memory_order_release);

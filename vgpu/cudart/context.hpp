@@ -8,6 +8,9 @@
 
 namespace vgpu::cudart {
 
+// The oldest driver that this runtime takes, as cuDriverGetVersion gives it: the first of the runtime's major version.
+int oldest_driver();
+
 // Initialises the driver once; a failure is reported anew each time until it succeeds.
 cudaError_t ensure_driver();
 

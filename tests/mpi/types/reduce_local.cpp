@@ -1,5 +1,5 @@
 // launch: -n 1 --gpus 2 --relinked
-// launch: -n 1 --gpus 2 --relinked -x VGPU_FAULTS=cuModuleLoadData=CUDA_ERROR_NO_BINARY_FOR_GPU
+// launch: -n 1 --gpus 2 --relinked -x VGPU_FAULTS=cuModuleLoadDataEx=CUDA_ERROR_NO_BINARY_FOR_GPU
 //
 // MPI_Reduce_local of random numbers, of every predefined type and the extension's with every predefined operator, in
 // memory of every kind: bit for bit what it makes of the same numbers in host memory, and the same error where MPI has
