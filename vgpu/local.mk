@@ -29,7 +29,7 @@ vgpu_libvgpu_cuda_la_SOURCES = \
     vgpu/cuda/module.hpp vgpu/cuda/pointer.cpp vgpu/cuda/pool.cpp vgpu/cuda/pool.hpp \
     vgpu/cuda/primary_context.cpp vgpu/cuda/proc_address.cpp vgpu/cuda/profiler.cpp vgpu/cuda/profiler.hpp \
     vgpu/cuda/release.hpp vgpu/cuda/stream_api.cpp vgpu/cuda/stream_memory.cpp \
-    vgpu/cuda/transfer.cpp vgpu/cuda/transfer.hpp vgpu/cuda/vmm.cpp
+    vgpu/cuda/transfer.cpp vgpu/cuda/transfer.hpp vgpu/cuda/vmm.cpp vgpu/cuda/vmm.hpp
 vgpu_SCRIPTS += vgpu/lib/libcuda.so.1
 EXTRA_DIST += vgpu/README.md vgpu/cuda/libcuda.map
 CLEANFILES += vgpu/lib/libcuda.so.1

@@ -74,6 +74,21 @@ CUresult query(const Driver& driver, const void* address, Attributes& found) {
     return single;
 }
 
+// Narrows the range of memory that belongs to no context down to what is mapped there: the range of what cuMemMap has
+// mapped is all that cuMemAddressReserve reserved, of which other parts may be unmapped, or another device's. A mapping
+// may also be larger than the range, as that of a pool. Drivers that do not tell mappings leave the range as it is.
+void narrow_to_mapping(const Driver& driver, const void* address, Attributes& found) {
+    CUdeviceptr begin = 0;
+    std::size_t size = 0;
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
+    void* values[] = {&begin, &size};
+    if (driver.pointer_get_attributes(2, names, values, pointer(address)) != CUDA_SUCCESS || size == 0)
+        return;
+    const CUdeviceptr end = std::min(begin + size, found.begin + found.size);
+    found.begin = std::max(begin, found.begin);
+    found.size = end - found.begin;
+}
+
 Kind kind_of(const Attributes& found) {
     if (found.managed != 0 || found.type == CU_MEMORYTYPE_UNIFIED)
         return Kind::kManaged;  // its memory type is the host's where its pages are preferred there
@@ -176,6 +191,8 @@ Location locate(const void* address) {
     location.kind = result == CUDA_SUCCESS ? kind_of(found) : Kind::kDevice;
     if (location.kind == Kind::kHost)
         return location;
+    if (found.context == nullptr && location.kind == Kind::kDevice)
+        narrow_to_mapping(*d, address, found);
     location.begin = found.begin;
     location.end = found.begin + found.size;
     if (!location.on_device())

@@ -42,6 +42,32 @@ void measure(const char* state, gpu::Kind kind) {
     std::printf("%s %s %.2f %.2f\n", state, gpu::name(kind), ours, theirs);
 }
 
+// Whether memory that is mapped into a larger reservation ends where its mapping does. Drivers without virtual memory
+// management have none.
+bool ends_with_its_mapping() {
+    gpu::Driver& driver = gpu::Driver::get();
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    std::size_t unit = 0;
+    CUmemGenericAllocationHandle memory = 0;
+    CUdeviceptr reserved = 0;
+    if (driver.call<decltype(cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity")(
+            &unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != 0 ||
+        driver.call<decltype(cuMemCreate)>("cuMemCreate")(&memory, unit, &properties, 0) != 0)
+        return true;
+    driver.call<decltype(cuMemAddressReserve)>("cuMemAddressReserve")(&reserved, 3 * unit, 0, 0, 0);
+    driver.call<decltype(cuMemMap)>("cuMemMap")(reserved + unit, unit, 0, memory, 0);
+    const auto at = [&](std::size_t offset) { return reinterpret_cast<void*>(reserved + offset); };
+    const swy::device::Location found = swy::device::locate(at(unit + unit / 2));
+    const bool right = found.on_device() && found.begin == reserved + unit && found.end == reserved + 2 * unit &&
+                       !swy::device::on_device(at(0)) && !swy::device::on_device(at(2 * unit));
+    driver.call<decltype(cuMemUnmap)>("cuMemUnmap")(reserved + unit, unit);
+    driver.call<decltype(cuMemAddressFree)>("cuMemAddressFree")(reserved, 3 * unit);
+    driver.call<decltype(cuMemRelease)>("cuMemRelease")(memory);
+    return right;
+}
+
 }  // namespace
 
 int main() {
@@ -56,5 +82,9 @@ int main() {
     driver.use(0);
     for (const gpu::Kind kind : gpu::kKinds)
         measure("context", kind);
+    if (!ends_with_its_mapping()) {
+        std::fprintf(stderr, "locations: memory mapped into a larger reservation is found to end elsewhere\n");
+        return 1;
+    }
     return 0;
 }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "vgpu/cuda/api.hpp"
+#include "vgpu/cuda/vmm.hpp"
 
 using namespace vgpu;
 using namespace vgpu::cuda;
@@ -51,6 +52,37 @@ CUmemorytype type_of(const Allocation& a) {
     return a.page_locked() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 }
 
+// "Not necessarily the address of the mapped region, but the address of the mappable address range", says cuda.h.
+Reserved range_of(const Allocation& a) {
+    if (a.kind == MemoryKind::Mapped)
+        if (const auto reserved = reservation_of(a.address))
+            return *reserved;
+    return {a.address, a.bytes};
+}
+
+// A pool maps more than each of its allocations has.
+Reserved mapping_of(const Allocation& a) {
+    constexpr std::uintptr_t kPage = 2u << 20;
+    if (a.kind != MemoryKind::Pooled)
+        return {a.address, a.bytes};
+    const std::uintptr_t begin = a.address / kPage * kPage;
+    return {begin, (a.end() + kPage - 1) / kPage * kPage - begin};
+}
+
+// Of reserved addresses where nothing is mapped, the driver knows that.
+CUresult describe_reserved(void* data, CUpointer_attribute attribute, const Reserved& reserved) {
+    switch (static_cast<int>(attribute)) {
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+            return give(data, static_cast<CUdeviceptr>(reserved.address));
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            return give(data, reserved.bytes);
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+            return give(data, 0u);
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
 CUresult describe(void* data, CUpointer_attribute attribute, const Allocation& a, CUdeviceptr pointer) {
     switch (static_cast<int>(attribute)) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -76,11 +108,13 @@ CUresult describe(void* data, CUpointer_attribute attribute, const Allocation& a
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
             return give(data, static_cast<unsigned>(a.kind == MemoryKind::Device));
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-            return give(data, static_cast<CUdeviceptr>(a.address));
+            return give(data, static_cast<CUdeviceptr>(range_of(a).address));
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            return give(data, range_of(a).bytes);
+        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+            return give(data, static_cast<CUdeviceptr>(mapping_of(a).address));
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-            return give(data, a.bytes);
+            return give(data, mapping_of(a).bytes);
         case CU_POINTER_ATTRIBUTE_MAPPED:
             return give(data, 1u);
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
@@ -107,7 +141,10 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
     if (data == nullptr || size_of(attribute) == 0)
         return CUDA_ERROR_INVALID_VALUE;
     const auto found = allocations().find(at(pointer));
-    return found ? describe(data, attribute, *found, pointer) : CUDA_ERROR_INVALID_VALUE;
+    if (found)
+        return describe(data, attribute, *found, pointer);
+    const auto reserved = reservation_of(at(pointer));
+    return reserved ? describe_reserved(data, attribute, *reserved) : CUDA_ERROR_INVALID_VALUE;
 }
 
 // Unlike the single form this one succeeds for pointers that the driver does not know: their attributes are zero, and
@@ -120,12 +157,15 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
         if (data[i] == nullptr || size_of(attributes[i]) == 0)
             return CUDA_ERROR_INVALID_VALUE;
     const auto found = allocations().find(at(pointer));
+    const auto reserved = found ? std::nullopt : reservation_of(at(pointer));
     for (unsigned i = 0; i < count; ++i) {
         std::memset(data[i], 0, size_of(attributes[i]));
         if (found)
             describe(data[i], attributes[i], *found, pointer);
         else if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
             give(data[i], static_cast<int>(CU_DEVICE_INVALID));
+        else if (reserved)
+            describe_reserved(data[i], attributes[i], *reserved);
     }
     return CUDA_SUCCESS;
 }

@@ -173,14 +173,17 @@ TEST_F(Memory, Of_a_pool_belongs_to_the_devices_primary_context) {
 
 // Memory made by cuMemCreate and mapped on `device`.
 struct Mapped {
-    explicit Mapped(int device) {
+    // With as many bytes reserved on either side as are mapped, where `in_more`.
+    explicit Mapped(int device, bool in_more = false) {
         CUmemAllocationProp properties{};
         properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
         properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
         EXPECT_EQ(cu(cuMemGetAllocationGranularity)(&size, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
                   CUDA_SUCCESS);
         EXPECT_EQ(cu(cuMemCreate)(&handle, size, &properties, 0), CUDA_SUCCESS);
-        EXPECT_EQ(cu(cuMemAddressReserve)(&address, size, 0, 0, 0), CUDA_SUCCESS);
+        reserved_size = in_more ? 3 * size : size;
+        EXPECT_EQ(cu(cuMemAddressReserve)(&reserved, reserved_size, 0, 0, 0), CUDA_SUCCESS);
+        address = in_more ? reserved + size : reserved;
         EXPECT_EQ(cu(cuMemMap)(address, size, 0, handle, 0), CUDA_SUCCESS);
         CUmemAccessDesc access{};
         access.location = properties.location;
@@ -189,13 +192,23 @@ struct Mapped {
     }
     ~Mapped() {
         cu(cuMemUnmap)(address, size);
-        cu(cuMemAddressFree)(address, size);
+        cu(cuMemAddressFree)(reserved, reserved_size);
         cu(cuMemRelease)(handle);
     }
     CUmemGenericAllocationHandle handle = 0;
-    CUdeviceptr address = 0;
-    std::size_t size = 0;
+    CUdeviceptr address = 0, reserved = 0;
+    std::size_t size = 0, reserved_size = 0;
 };
+
+TEST_F(Memory, Mapped_into_a_larger_reservation_ends_where_nothing_is_mapped) {
+    const Mapped memory(0, true);
+    is_in(as_pointer(memory.address), Kind::kDevice, 0, primary_, true, memory.address, memory.size);
+    is_in(as_pointer(memory.address + memory.size - 1), Kind::kDevice, 0, primary_, true, memory.address, memory.size);
+    for (const CUdeviceptr outside : {memory.reserved, memory.address - 1, memory.address + memory.size}) {
+        EXPECT_FALSE(on_device(as_pointer(outside)));
+        EXPECT_EQ(locate(as_pointer(outside)).kind, Kind::kHost);
+    }
+}
 
 TEST_F(Memory, Mapped_by_the_program_belongs_to_the_devices_primary_context) {
     const Mapped memory(0);

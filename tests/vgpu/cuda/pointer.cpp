@@ -57,6 +57,40 @@ TEST_F(Pointer, Device_memory_is_known_inside_and_not_beside_and_not_after_free)
     EXPECT_EQ(ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer, type), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(Pointer, The_range_of_mapped_memory_is_its_reservation_and_its_mapping_is_what_is_mapped) {
+    CUmemAllocationProp properties = {};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    std::size_t unit = 0;
+    ASSERT_EQ(cuMemGetAllocationGranularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_SUCCESS);
+    CUmemGenericAllocationHandle memory = 0;
+    CUdeviceptr base = 0;
+    ASSERT_EQ(cuMemCreate(&memory, unit, &properties, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAddressReserve(&base, 3 * unit, 0, 0, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemMap(base + unit, unit, 0, memory, 0), CUDA_SUCCESS);
+    CUdeviceptr start = 0;
+    std::size_t size = 0;
+    unsigned mapped = 9;
+    unsigned type = 0;
+    EXPECT_EQ(ask(CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, base + unit + 5, start), CUDA_SUCCESS);
+    EXPECT_EQ(start, base + unit);
+    EXPECT_EQ(ask(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, base + unit + 5, size), CUDA_SUCCESS);
+    EXPECT_EQ(size, unit);
+    for (const CUdeviceptr address : {base, base + unit + 5, base + 2 * unit}) {
+        EXPECT_EQ(ask(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address, start), CUDA_SUCCESS);
+        EXPECT_EQ(start, base);
+        EXPECT_EQ(ask(CU_POINTER_ATTRIBUTE_RANGE_SIZE, address, size), CUDA_SUCCESS);
+        EXPECT_EQ(size, 3 * unit);
+        EXPECT_EQ(ask(CU_POINTER_ATTRIBUTE_MAPPED, address, mapped), CUDA_SUCCESS);
+        EXPECT_EQ(mapped, address == base + unit + 5);
+        EXPECT_EQ(ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address, type),
+                  address == base + unit + 5 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    }
+    EXPECT_EQ(cuMemUnmap(base + unit, unit), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemAddressFree(base, 3 * unit), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemRelease(memory), CUDA_SUCCESS);
+}
+
 TEST_F(Pointer, Host_memory_is_unknown_to_the_single_form_and_zero_in_the_other) {
     std::vector<int> heap(100);
     int stack = 0;
