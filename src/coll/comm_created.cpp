@@ -5,6 +5,7 @@
 #include "comm/collective_setup.hpp"
 #include "comm/launch_order.hpp"
 #include "comm/state.hpp"
+#include "nccl/library.hpp"
 #include "progress/engine.hpp"
 #include "real.hpp"
 #include "settings/settings.hpp"
@@ -12,8 +13,22 @@
 namespace swy::coll {
 namespace {
 
+// Does what takes long once in a process: loads NCCL, and where the program has a context already, makes the library's
+// stream, page-locked memory and kernels in it. The first large collective need not wait for that, whether the
+// communicator itself can be made now or not. What fails here is tried again when it is needed.
+void warm_up(const device::Location& location) {
+    nccl::load();
+    if (location.ordinal < 0)
+        return;
+    device::Stream stream;
+    device::Pinned memory;
+    if (device::Stream::acquire(location.context, stream) == 0)
+        static_cast<void>(device::Pinned::acquire(location.context, 0, memory));
+}
+
 int make_nccl(comm::State& state) {
     const device::Location location = device::current_device();
+    warm_up(location);
     const int mine = location.ordinal < 0 ? 1 : 0;
     int any = 0;  // some rank has no device
     int rc = real::Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, state.handle);

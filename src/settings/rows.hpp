@@ -318,8 +318,9 @@ inline constexpr Setting kSettings[] = {
     {{"SWITCHYARD_EAGER", kBoolean, "no",
       "Makes the NCCL communicator of each communicator when the program makes that, on each rank's current device, in "
       "place of its first use: making then takes as long as NCCL does. MPI_COMM_WORLD has its own made in MPI_Init "
-      "where "
-      "all ranks have chosen their devices before.",
+      "where all ranks have chosen their devices before; where not, MPI_Init loads NCCL all the same, and the "
+      "library's "
+      "kernels where the device is chosen.",
       true},
      read_bool<&Values::eager>,
      show_bool<&Values::eager>,

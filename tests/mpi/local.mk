@@ -48,6 +48,9 @@ TESTS += tests/mpi/never_blocking.test
 EXTRA_DIST += tests/mpi/never_blocking.test
 
 # Facts of hardware and of NVIDIA's libraries, each with a test that a kinder virtual GPU would pass at once.
-hardware_tests = tests/mpi/hardware/kernels.test tests/mpi/hardware/nccl.test
+EXTRA_PROGRAMS += tests/mpi/hardware/first_large
+tests_mpi_hardware_first_large_SOURCES = tests/mpi/hardware/first_large.cpp tests/mpi/gpu.hpp
+tests_mpi_hardware_first_large_LDADD = $(MPI_TEST_LIBS)
+hardware_tests = tests/mpi/hardware/kernels.test tests/mpi/hardware/nccl.test tests/mpi/hardware/warm.test
 TESTS += $(hardware_tests)
 EXTRA_DIST += $(hardware_tests)

@@ -29,6 +29,11 @@ int file() {
 
 }  // namespace
 
+bool calls_wanted() {
+    static const bool kWanted = log_wanted() && settings().log_calls;
+    return kWanted;
+}
+
 bool log_wanted() {
     static const bool kWanted = !settings().log_prefix.empty();
     return kWanted;

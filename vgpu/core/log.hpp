@@ -7,6 +7,9 @@
 
 namespace vgpu {
 
+// True when the log is to have the calls of the driver too, each as phase "call".
+bool calls_wanted();
+
 // True when a log is wanted; callers build `fields` only then.
 bool log_wanted();
 

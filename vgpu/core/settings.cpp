@@ -100,6 +100,11 @@ Settings read() {
             if (!path.empty())
                 s.kernels.push_back(path);
     s.log_prefix = get("VGPU_LOG");
+    if (const std::string value = get("VGPU_LOG_CALLS"); !value.empty()) {
+        s.log_calls = value == "1";
+        if (value != "0" && value != "1")
+            s.complaints.push_back(complaint("VGPU_LOG_CALLS", value, "neither 0 nor 1", "write VGPU_LOG_CALLS=1"));
+    }
     s.faults = get("VGPU_FAULTS");
     return s;
 }

@@ -20,6 +20,7 @@ struct Settings {
     std::string topology;                 // VGPU_TOPOLOGY, an hwloc XML file
     std::vector<std::string> kernels;     // VGPU_KERNELS, shared libraries with CPU twins
     std::string log_prefix;               // VGPU_LOG
+    bool log_calls = false;               // VGPU_LOG_CALLS
     bool jitter = false;                  // VGPU_JITTER is set
     std::uint64_t jitter_seed = 0;        // VGPU_JITTER
     std::string faults;                   // VGPU_FAULTS, parsed by fault.cpp

@@ -19,6 +19,8 @@ CUresult life_result() {
 }  // namespace
 
 Entry::Entry(FaultPoint& point, Needs needs, Hang hang) : point_(point) {
+    if (calls_wanted())
+        log(name(), "call");
     const char* fault = nullptr;
     switch (point.pass(&fault)) {
         case kVgpuFaultError:

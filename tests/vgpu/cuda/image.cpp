@@ -138,7 +138,7 @@ TEST_F(ImageChild, DISABLED_driver_12_0) {
             {"compressed by zstd", fatbin({cubin_part(90, 7, kZstd)}), CUDA_ERROR_INVALID_IMAGE}});
     void* newer = this;
     CUdriverProcAddressQueryResult status{};
-    EXPECT_EQ(cuGetProcAddress_v2("cuFuncLoad", &newer, 13000, 0, &status), CUDA_ERROR_NOT_FOUND);
+    EXPECT_EQ(cuGetProcAddress_v2("cuCtxSetFlags", &newer, 13000, 0, &status), CUDA_ERROR_NOT_FOUND);
     EXPECT_EQ(newer, nullptr);
     EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
     EXPECT_EQ(cuGetProcAddress_v2("cuCtxGetId", &newer, 13000, 0, &status), CUDA_SUCCESS);
