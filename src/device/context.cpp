@@ -1,6 +1,7 @@
 #include <array>
 #include <cstring>
 
+#include "device/call_scope.hpp"
 #include "device/driver.hpp"
 
 namespace swy::device {
@@ -57,14 +58,50 @@ ContextScope::ContextScope(Context context) : result_(CUDA_ERROR_NOT_INITIALIZED
     const Driver* d = driver();
     if (d == nullptr)
         return;
+    if (context != nullptr && context == calls_in_scope.context && calls_in_scope.others == 0) {
+        result_ = CUDA_SUCCESS;  // it is current already
+        return;
+    }
     result_ = context != nullptr ? d->context_push(context) : CUDA_ERROR_INVALID_CONTEXT;
     pushed_ = result_ == CUDA_SUCCESS;
+    if (pushed_ && calls_in_scope.context != nullptr)
+        ++calls_in_scope.others;
 }
 
 ContextScope::~ContextScope() {
     CUcontext ignored = nullptr;
+    if (pushed_ && calls_in_scope.context != nullptr)
+        --calls_in_scope.others;
     if (const Driver* d = driver(); d != nullptr && pushed_)
         d->context_pop(&ignored);
+}
+
+constinit thread_local CallsInScope calls_in_scope;
+
+CallScope::CallScope(Context context) {
+    const Driver* d = driver();
+    if (d == nullptr || context == nullptr || calls_in_scope.context != nullptr ||
+        d->context_push(context) != CUDA_SUCCESS)
+        return;
+    calls_in_scope = {};
+    calls_in_scope.mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (d->exchange_capture_mode != nullptr)
+        d->exchange_capture_mode(&calls_in_scope.mode);
+    calls_in_scope.context = context;
+    entered_ = true;
+}
+
+CallScope::~CallScope() {
+    if (!entered_)
+        return;
+    calls_in_scope.context = nullptr;
+    const Driver* d = driver();
+    if (d == nullptr)
+        return;
+    CUcontext ignored = nullptr;
+    if (d->exchange_capture_mode != nullptr)
+        d->exchange_capture_mode(&calls_in_scope.mode);
+    d->context_pop(&ignored);
 }
 
 Location current_device() {

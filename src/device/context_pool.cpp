@@ -112,6 +112,18 @@ ContextPool::~ContextPool() {
 // canary this uses the state of primary contexts, whose handles stay valid, and for others cuCtxGetApiVersion, by which
 // CUDA's own runtime detects it.
 bool ContextPool::alive(const Driver& driver) const {
+    if (calls_in_scope.context != nullptr) {
+        if (calls_in_scope.alive == this)
+            return true;
+        if (!exists(driver))
+            return false;
+        calls_in_scope.alive = this;
+        return true;
+    }
+    return exists(driver);
+}
+
+bool ContextPool::exists(const Driver& driver) const {
     if (token_.canary != 0)
         return allocation_id(driver, token_.canary) == token_.id;
     if (token_.primary) {

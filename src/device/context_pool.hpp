@@ -50,7 +50,7 @@ class ContextPool {
     ContextPool& operator=(const ContextPool&) = delete;
 
     Context context() const { return context_; }
-    bool alive(const Driver& driver) const;
+    bool alive(const Driver& driver) const;  // asks the driver once within a CallScope
 
     // To be called once, with the context current, before anything else is made in the pool.
     void load_kernels(const Driver& driver);
@@ -67,6 +67,7 @@ class ContextPool {
     void give_scratch(const Block& block) noexcept;
 
   private:
+    bool exists(const Driver& driver) const;
     void close() noexcept;
     void unload_kernels(const Driver& driver) noexcept;
     void reap(const Driver& driver);

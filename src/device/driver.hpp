@@ -39,12 +39,25 @@ bool is_primary(const Driver& driver, Context context, int ordinal);
 // The ordinal of a context's device, -1 where the driver does not say. Null stands for the calling thread's context.
 int ordinal_of(const Driver& driver, Context context);
 
+// The CallScope that the thread is in (call_scope.hpp).
+struct CallsInScope {
+    Context context = nullptr;           // null outside one
+    int others = 0;                      // contexts that have been made current within it
+    const ContextPool* alive = nullptr;  // the pool of a context that was found to be alive within it
+    CUstreamCaptureMode mode{};          // the program's
+};
+extern constinit thread_local CallsInScope calls_in_scope;
+
 // While an object of this class exists, this thread's driver calls neither fail because of a stream capture that the
 // program has under way in any thread nor invalidate it (CUDA: cuThreadExchangeStreamCaptureMode). Otherwise even
 // cuEventQuery would.
+// Within a CallScope there is one already.
 class BesideCapture {
   public:
-    explicit BesideCapture(const Driver& driver) : exchange_(driver.exchange_capture_mode) { exchange(); }
+    explicit BesideCapture(const Driver& driver)
+        : exchange_(calls_in_scope.context == nullptr ? driver.exchange_capture_mode : nullptr) {
+        exchange();
+    }
     ~BesideCapture() { exchange(); }
     BesideCapture(const BesideCapture&) = delete;
     BesideCapture& operator=(const BesideCapture&) = delete;

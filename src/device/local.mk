@@ -1,7 +1,7 @@
 # The CUDA driver. Listed in a variable of their own, since the switchyard command compiles these files too
 # (src/cli/local.mk).
 swy_device_sources = \
-    src/device/context.cpp \
+    src/device/call_scope.hpp src/device/context.cpp \
     src/device/device.hpp \
     src/device/driver.cpp \
     src/device/driver.hpp \

@@ -121,11 +121,10 @@ void ContextPool::give_pinned(const Block& block) noexcept {
         unmap_block(block);
         return;
     }
-    const Driver* d = driver();
-    const bool live = d != nullptr && alive(*d);
     {
+        // The pool of a context that has gone is not found any more, and frees its memory without a call that names it.
         const std::scoped_lock lock(mutex_);
-        if (live && !closed_)
+        if (!closed_)
             try {
                 (busy_.empty() ? pinned_ : waiting_).push_back(block);
                 return;
@@ -133,7 +132,7 @@ void ContextPool::give_pinned(const Block& block) noexcept {
             }
         locked_bytes_ -= block.capacity;
     }
-    if (live)
+    if (const Driver* d = driver(); d != nullptr && alive(*d))
         free_pinned(*d, block);
     else
         unmap_block(block);

@@ -217,9 +217,10 @@ bool is_as_long_as_envelope(const Operand& operand) {
 }
 
 Started start_send(const Call& call, const Operand& operand, int dest, int tag, Mode mode) {
-    if (const int to = on_device(call, operand) ? -1 : receiver_of_synchronous(call, operand, dest, mode); to >= 0)
+    const bool of_device = on_device(call, operand);
+    if (const int to = of_device ? -1 : receiver_of_synchronous(call, operand, dest, mode); to >= 0)
         return send_synchronous(call, operand, dest, tag, to);
-    if (dest == MPI_PROC_NULL || !on_device(call, operand))
+    if (dest == MPI_PROC_NULL || !of_device)
         return send_from_host(call, operand, dest, tag, mode);
     pack::Payload data = payload(call, operand, CallId::kIsend);
     comm::State* state = comm::of(call.owner.comm);

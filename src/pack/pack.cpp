@@ -61,7 +61,10 @@ class Packer::Copier final : public Visitor {
 };
 
 Packer::Packer(const Payload& payload, std::size_t bytes)
-    : payload_(payload), bytes_(bytes), parts_(payload.layout, payload.count) {}
+    : payload_(payload), bytes_(bytes), parts_(payload.layout, payload.count) {
+    if (payload.device)
+        ranges_.know(payload.where);
+}
 
 device::Result Packer::stream_of(const MemoryRange& range, Stream*& stream) {
     for (Stream& known : streams_)
@@ -114,6 +117,12 @@ device::Result Packer::prepare(bool& ready) {
             return result;
     }
     return query(ready);
+}
+
+device::Result Packer::prepare_in_order() {
+    if (std::exchange(found_, true) || !payload_.device)
+        return 0;
+    return find_devices();
 }
 
 device::Result Packer::start(Direction direction, std::size_t from, std::size_t n, std::byte* host) {

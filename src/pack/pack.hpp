@@ -25,6 +25,8 @@ class Packer {
     // To be called until `ready`, before the first part: finds the devices and waits for what the program has queued on
     // them. Copies from and to pageable memory would wait for that inside the driver.
     device::Result prepare(bool& ready);
+    // The same where all copies are from and to page-locked memory: they wait for the program in their streams.
+    device::Result prepare_in_order();
 
     // Starts to copy bytes [from, from + n) between the program's memory and `host`. One part at a time: after this
     // call, whether it failed or not, call query() until `done`.

@@ -125,6 +125,11 @@ MemoryRange MemoryRanges::at(std::uintptr_t address) {
     return host_ = range;
 }
 
+void MemoryRanges::know(const device::Location& location) {
+    if (location.on_device())
+        device_ = {true, location.ordinal, location.context, location.begin, location.end};
+}
+
 device::Result walk(const std::vector<Segment>& segments, const void* address, MemoryRanges& ranges, Visitor& visitor) {
     std::vector<Dim> loops;
     for (const Segment& segment : segments) {

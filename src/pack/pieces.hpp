@@ -27,6 +27,8 @@ struct MemoryRange {
 class MemoryRanges {
   public:
     MemoryRange at(std::uintptr_t address);
+    // Takes a range of device memory that is known, so that nobody need ask for it.
+    void know(const device::Location& location);
 
   private:
     MemoryRange host_, device_;

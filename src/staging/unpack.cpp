@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "device/call_scope.hpp"
 #include "pack/pack.hpp"
+#include "settings/settings.hpp"
 #include "staging/pipeline.hpp"
 
 namespace swy::staging {
@@ -15,6 +17,11 @@ namespace {
 
 // Pageable memory, and memory on the host on both sides, is copied within the call: about a millisecond at a time.
 constexpr std::size_t kBlockingPiece = std::size_t{8} << 20;
+
+// Not where the program's work on the device is waited for with MPI's progress.
+bool calls_are_made_at_once(const pack::Payload& payload) {
+    return payload.device && settings::values().sync != settings::Sync::kDevice;
+}
 
 // A payload and one run of other memory of this process.
 class Local final : public Transfer {
@@ -25,6 +32,8 @@ class Local final : public Transfer {
           other_(other),
           bytes_(bytes),
           piece_(asynchronous ? bytes : kBlockingPiece),
+          in_order_(asynchronous),
+          context_(calls_are_made_at_once(payload) ? payload.where.context : nullptr),
           packer_(payload, bytes) {
         if (bytes == 0)
             end();
@@ -47,6 +56,7 @@ class Local final : public Transfer {
             end(std::move(failure_));
             return true;
         }
+        const device::CallScope scope(context_);
         if (!prepared())
             return false;
         const std::size_t length = std::min(piece_, bytes_ - copied_);
@@ -63,8 +73,12 @@ class Local final : public Transfer {
 
   private:
     bool prepared() {
-        if (!prepared_)
+        if (!prepared_ && in_order_) {
+            check(packer_.prepare_in_order());
+            prepared_ = failure_.empty();
+        } else if (!prepared_) {
             check(packer_.prepare(prepared_));
+        }
         if (other_device_.has_value() && !other_prepared_)
             check(other_device_->prepare(other_prepared_));
         return prepared_ && (other_prepared_ || !other_device_.has_value());
@@ -78,6 +92,8 @@ class Local final : public Transfer {
     const pack::Direction direction_;
     std::byte* const other_;
     const std::size_t bytes_, piece_;
+    const bool in_order_;  // the stream's: nothing is waited for but the copy itself
+    const device::Context context_;
     pack::Packer packer_;
     std::optional<pack::Packer> other_device_;
     std::size_t copied_ = 0;

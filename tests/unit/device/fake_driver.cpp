@@ -232,6 +232,7 @@ API CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
     return *status = CU_STREAM_CAPTURE_STATUS_NONE, state.legacy_capturing;
 }
 API CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+    COUNT;
     return std::swap(*mode, state.capture_mode), CUDA_SUCCESS;
 }
 API CUresult cuEventCreate(CUevent* event, unsigned) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "device/call_scope.hpp"
 #include "device/device.hpp"
 #include "in_child.hpp"
 #include "settings/settings.hpp"
@@ -33,6 +34,68 @@ TEST(Lanes, Idle_ones_are_bounded_and_all_are_destroyed_at_the_end) {
         used_again = Stream();  // given back late: nobody keeps it
         EXPECT_EQ(fake.calls("cuStreamDestroy_v2"), 3 * kIdleStreams);
         EXPECT_EQ(fake.calls("cuEventDestroy_v2"), fake.calls("cuEventCreate"));
+    });
+}
+
+struct Counted {
+    explicit Counted(FakeDriver& driver)
+        : fake(driver),
+          pushes(now("cuCtxPushCurrent_v2")),
+          asked(now("cuPointerGetAttribute")),
+          exchanges(now("cuThreadExchangeStreamCaptureMode")) {}
+    long now(const char* function) const { return static_cast<long>(fake.calls(function)); }
+    void expect(long more_pushes, long more_asked, long more_exchanges) const {
+        EXPECT_EQ(now("cuCtxPushCurrent_v2") - pushes, more_pushes);
+        EXPECT_EQ(now("cuPointerGetAttribute") - asked, more_asked);
+        EXPECT_EQ(now("cuThreadExchangeStreamCaptureMode") - exchanges, more_exchanges);
+    }
+    FakeDriver& fake;
+    long pushes, asked, exchanges;
+};
+
+void copy_with(Stream& lane) {
+    std::array<char, 8> from{}, to{};
+    ASSERT_EQ(lane.copy(to.data(), from.data(), to.size()), 0);
+    ASSERT_EQ(lane.record(), 0);
+}
+
+TEST(Calls, Of_one_scope_share_the_context_the_capture_mode_and_the_question_whether_the_context_lives) {
+    with_fake("current", [](FakeDriver& fake) {
+        ASSERT_EQ(load_driver(), DriverState::kLoaded);
+        Stream first;  // what is made once is made
+        ASSERT_EQ(Stream::acquire(fake_context(0), first), 0);
+        first = Stream();
+        const Counted together(fake);
+        {
+            const CallScope scope(fake_context(0));
+            Stream lane;
+            ASSERT_EQ(Stream::acquire(fake_context(0), lane), 0);
+            copy_with(lane);
+            EXPECT_TRUE(lane.alive());
+        }
+        together.expect(1, 1, 2);
+        Stream lane;
+        ASSERT_EQ(Stream::acquire(fake_context(0), lane), 0);
+        const Counted apart(fake);
+        copy_with(lane);
+        EXPECT_TRUE(lane.alive());
+        EXPECT_TRUE(lane.alive());
+        apart.expect(2, 2, 4);
+    });
+}
+
+TEST(Calls, Of_a_scope_find_their_context_current_behind_another_one) {
+    with_fake("current", [](FakeDriver& fake) {
+        ASSERT_EQ(load_driver(), DriverState::kLoaded);
+        Stream lane;
+        ASSERT_EQ(Stream::acquire(fake_context(0), lane), 0);
+        const Counted counted(fake);
+        {
+            const CallScope scope(fake_context(0));
+            const ContextScope other(fake_context(1));
+            copy_with(lane);
+        }
+        counted.expect(4, 0, 2);  // the scope's, the other one's, and one for each call
     });
 }
 
