@@ -45,6 +45,8 @@ constexpr std::array<Words, kReasons> kWords = {{
      "Unset SWITCHYARD_DETERMINISTIC where other rounding from run to run does not matter."},
     {Reason::kDerivedType, "derived-type", "the datatype is not contiguous, and no kernel packs it",
      "Where the program allows it, lay the data out contiguously."},
+    {Reason::kUnaligned, "unaligned", "a reduction's buffer is not aligned to its elements, as NCCL's kernels need it",
+     "Have buffers of reductions begin at a multiple of their elements' size."},
     {Reason::kSeveralDevices, "several-devices", "one rank's buffers are on several devices",
      "Keep the buffers of one call on one device."},
     {Reason::kForeignContext, "foreign-context", "the memory belongs to a context that is not its device's primary one",

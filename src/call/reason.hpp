@@ -31,6 +31,7 @@ enum class Reason : std::uint8_t {
     kOperator,        // NCCL has no such operator (for this datatype)
     kDeterministic,   // a reduction whose bits depend on NCCL's order, with SWITCHYARD_DETERMINISTIC
     kDerivedType,     // not contiguous, and no kernel packs it
+    kUnaligned,       // a buffer of a reduction does not begin at a multiple of its elements' size
     kSeveralDevices,  // one rank's buffers are on several devices
     kForeignContext,  // memory of a context that is not the device's primary one
     kDuplicateGpu,    // two ranks of the communicator use one GPU

@@ -330,6 +330,11 @@ std::unique_ptr<Job> barrier(device::Context context, std::string& failure) {
 
 namespace {
 
+// NCCL's kernels read and write elements as wholes, and the GPU ends a context that does so at another address.
+bool aligned(const void* address, std::size_t type_bytes) {
+    return reinterpret_cast<std::uintptr_t>(address) % type_bytes == 0;
+}
+
 Reason prepare_contiguous(const Row* row, const Call& call, int rank, int size, Work& work) {
     work.id = call.id;
     work.root = call.root;
@@ -354,6 +359,8 @@ Reason prepare_contiguous(const Row* row, const Call& call, int rank, int size, 
     work.send = send != nullptr ? send : work.recv;
     if (work.recv == nullptr)
         work.recv = send;  // NCCL ignores it on this rank
+    if (row->reduces && !(aligned(work.send, work.type_bytes) && aligned(work.recv, work.type_bytes)))
+        return Reason::kUnaligned;
     if (work.in_place && row->scratch != Row::kNothing) {
         const std::size_t blocks = row->scratch == Row::kAllBlocks ? static_cast<std::size_t>(size) : 1;
         const std::size_t bytes = work.bytes() * blocks;

@@ -59,12 +59,12 @@ class Enqueued {
     Reason prepare(std::string& failure) {
         if (depends_on_node(call_))
             return Reason::kDatatype;
-        failure = stage(false);
+        failure = stage(Reason::kNone);
         if (!failure.empty())
             return Reason::kNone;
         Reason why = nccl::prepare(call_, comm_.rank, comm_.size, work_);
         if (is_own_affair(why)) {
-            failure = stage(true);
+            failure = stage(why);
             work_ = nccl::Work();
             if (failure.empty())
                 why = nccl::prepare(call_, comm_.rank, comm_.size, work_);
@@ -94,12 +94,12 @@ class Enqueued {
   private:
     static bool is_own_affair(Reason why) {
         return why == Reason::kMixed || why == Reason::kDerivedType || why == Reason::kSeveralDevices ||
-               why == Reason::kForeignContext;
+               why == Reason::kForeignContext || why == Reason::kUnaligned;
     }
 
-    // Stages the operands that are not on the stream's device; with `gaps` also those that are but do not lie in one
-    // run, where no kernel packs them.
-    std::string stage(bool gaps) {
+    // Stages the operands that are not on the stream's device, and where NCCL has been found unable to take those that
+    // are, for the reason `why`, also all of them that are not aligned or do not lie in one run.
+    std::string stage(Reason why) {
         for (std::size_t i = 0; i < call_.operands.size(); ++i) {
             Operand& operand = operands_[i];
             if (!counts(call_, operand, comm_.rank))
@@ -109,7 +109,8 @@ class Enqueued {
             const std::size_t count = static_cast<std::size_t>(operand.count) * ranks;
             const auto* first = static_cast<std::byte*>(operand.address) + layout->true_lb;
             const bool here = StagedOperand::is_here(comm_, first);
-            if (count * layout->size == 0 || (here && !(gaps && !layout->contiguous)))
+            const bool as_it_is = why != Reason::kUnaligned && (why == Reason::kNone || layout->contiguous);
+            if (count * layout->size == 0 || (here && as_it_is))
                 continue;
             StagedOperand& data = brought_[i];
             // MPI_Exscan leaves the first rank without a result.
