@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <thread>
 #include <utility>
 
 #include "device/context_pool.hpp"
@@ -10,14 +11,13 @@ namespace swy::device {
 namespace {
 
 constexpr std::size_t kSmallest = 1u << 20;
+constexpr std::size_t kLarge = 64u << 20;
 constexpr std::size_t kKept = 4;  // idle blocks of a context
 
 // Sizes are powers of two: all the smaller blocks that a growing need has left behind are together smaller than the
-// largest.
+// largest. Large blocks, on a device that cannot allocate them in stream order, have the size that is needed.
 std::size_t rounded(std::size_t bytes) {
-    if (bytes > SIZE_MAX / 2)
-        return bytes;
-    return std::max(kSmallest, std::bit_ceil(bytes));
+    return bytes > kLarge ? bytes : std::max(kSmallest, std::bit_ceil(bytes));
 }
 
 thread_local const Stream* stream_in_order = nullptr;
@@ -115,12 +115,42 @@ Result Scratch::acquire(Context context, std::size_t bytes, Scratch& scratch) {
             scratch = std::move(made);
         return result;
     }
+    if (bytes > kLarge && made.acquire_large(context, bytes) == CUDA_SUCCESS) {
+        scratch = std::move(made);
+        return CUDA_SUCCESS;
+    }
     Block block;
     if (const Result result = made.pool_->take_scratch(bytes, block); result != CUDA_SUCCESS)
         return result;
     made.data_ = block.data;
     made.capacity_ = block.capacity;
     scratch = std::move(made);
+    return CUDA_SUCCESS;
+}
+
+// Other streams may use the memory once its own has come to the allocation, which it does at once: nothing else is
+// there.
+Result Scratch::acquire_large(Context context, std::size_t bytes) {
+    Stream own;
+    void* data = nullptr;
+    if (const Result result = Stream::acquire(context, own); result != CUDA_SUCCESS)
+        return result;
+    if (const Result result = take_in_order(own, bytes, data); result != CUDA_SUCCESS)
+        return result;
+    bool done = false;
+    Result result = own.record();
+    while (result == CUDA_SUCCESS && !done) {
+        result = own.query(done);
+        std::this_thread::yield();
+    }
+    if (result != CUDA_SUCCESS) {
+        give_in_order(context, own.stream(), data);
+        return result;
+    }
+    data_ = data;
+    stream_ = own.stream();
+    own_ = std::move(own);
+    ordered_ = true;
     return CUDA_SUCCESS;
 }
 
@@ -133,7 +163,8 @@ Scratch::Scratch(Scratch&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       capacity_(std::exchange(other.capacity_, 0)),
       ordered_(std::exchange(other.ordered_, false)),
-      stream_(std::exchange(other.stream_, nullptr)) {}
+      stream_(std::exchange(other.stream_, nullptr)),
+      own_(std::move(other.own_)) {}
 
 Scratch& Scratch::operator=(Scratch&& other) noexcept {
     if (this != &other) {
@@ -143,6 +174,7 @@ Scratch& Scratch::operator=(Scratch&& other) noexcept {
         capacity_ = std::exchange(other.capacity_, 0);
         ordered_ = std::exchange(other.ordered_, false);
         stream_ = std::exchange(other.stream_, nullptr);
+        own_ = std::move(other.own_);
     }
     return *this;
 }
@@ -152,6 +184,7 @@ void Scratch::give_back() noexcept {
         give_in_order(pool_->context(), stream_, data_);
     else if (data_ != nullptr)
         pool_->give_scratch({data_, capacity_, false});
+    own_ = {};
     pool_.reset();
     data_ = nullptr;
 }

@@ -8,8 +8,10 @@
 
 namespace swy::device {
 
-// Returned to the pool with the object: keep it until the work that uses it is done. Up to four idle blocks per context
-// are kept until MPI_Finalize, since cuMemAlloc and above all cuMemFree wait for the device, and so perhaps for a peer.
+// Keep the object until the work that uses it is done. Up to four idle blocks per context are kept until MPI_Finalize,
+// since cuMemAlloc and above all cuMemFree wait for the device, and so perhaps for a peer. What is larger than 64 MiB
+// is allocated in stream order where the device can do so, waits for nothing, and is the program's again afterwards:
+// the driver keeps the memory until the program next synchronises with the device.
 class Scratch {
   public:
     Scratch() = default;
@@ -22,6 +24,7 @@ class Scratch {
     explicit operator bool() const { return data_ != nullptr; }
 
   private:
+    Result acquire_large(Context context, std::size_t bytes);
     void give_back() noexcept;
 
     std::shared_ptr<ContextPool> pool_;
@@ -29,6 +32,7 @@ class Scratch {
     std::size_t capacity_ = 0;
     bool ordered_ = false;
     StreamHandle stream_ = nullptr;
+    Stream own_;  // of a large block, which is allocated and freed there
 };
 
 // While an object of this class exists, the scratch memory that this thread acquires in the stream's context is
