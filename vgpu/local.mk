@@ -16,7 +16,7 @@ vgpu_libvgpu_cuda_la_SOURCES = \
     vgpu/core/context.hpp vgpu/core/device_memory.cpp vgpu/core/device_memory.hpp \
     vgpu/core/device_table.cpp vgpu/core/device_table.hpp vgpu/core/event.cpp vgpu/core/event.hpp \
     vgpu/core/fault.cpp vgpu/core/fault.hpp vgpu/core/jitter.cpp vgpu/core/kernels.cpp \
-    vgpu/core/kernels.hpp vgpu/core/log.cpp vgpu/core/log.hpp vgpu/core/memory_ledger.cpp \
+    vgpu/core/kernels.hpp vgpu/core/log.cpp vgpu/core/log.hpp vgpu/core/machines.def vgpu/core/memory_ledger.cpp \
     vgpu/core/memory_ledger.hpp vgpu/core/process.cpp vgpu/core/process.hpp vgpu/core/settings.cpp \
     vgpu/core/settings.hpp vgpu/core/stream.cpp vgpu/core/stream.hpp vgpu/core/topology.cpp \
     vgpu/core/topology.hpp \
@@ -91,7 +91,7 @@ vgpu_libvgpu_nccl_la_SOURCES = \
     vgpu/nccl/device.hpp vgpu/nccl/entry.cpp vgpu/nccl/entry.hpp vgpu/nccl/exchange.hpp \
     vgpu/nccl/executor.cpp vgpu/nccl/executor.hpp vgpu/nccl/family.cpp vgpu/nccl/family.hpp \
     vgpu/nccl/group.cpp vgpu/nccl/group.hpp vgpu/nccl/identity.cpp \
-    vgpu/nccl/identity.hpp vgpu/nccl/link.cpp vgpu/nccl/link.hpp vgpu/nccl/narrow_float.hpp \
+    vgpu/nccl/identity.hpp vgpu/nccl/link.cpp vgpu/nccl/link.hpp vgpu/nccl/multiprocessors.cpp vgpu/nccl/multiprocessors.hpp vgpu/nccl/narrow_float.hpp \
     vgpu/nccl/operation.cpp vgpu/nccl/operation.hpp vgpu/nccl/reducer.cpp vgpu/nccl/reducer.hpp \
     vgpu/nccl/reduction.cpp vgpu/nccl/reduction.hpp vgpu/nccl/rendezvous.cpp \
     vgpu/nccl/rendezvous.hpp vgpu/nccl/quiet_thread.hpp vgpu/nccl/settings.cpp vgpu/nccl/settings.hpp vgpu/nccl/setup.cpp \

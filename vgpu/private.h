@@ -37,6 +37,13 @@ __attribute__((visibility("default"))) void vgpu_jitter(void);
  * name. */
 __attribute__((visibility("default"))) void* vgpu_function(const char* name);
 
+/* NCCL's version on the machine that VGPU_MACHINE names, as ncclGetVersion's code; 0 where it names none. */
+__attribute__((visibility("default"))) int vgpu_machine_nccl(void);
+
+/* Queues a kernel of libnccl's on a stream of the current context: `run` is called with `data` on the stream's thread.
+ * Unlike a host function it leaves its hardware queue when it starts. Returns a CUresult. */
+__attribute__((visibility("default"))) int vgpu_launch_kernel(void* stream, void (*run)(void*), void* data);
+
 /* The address of a symbol in the libraries named by VGPU_KERNELS, or NULL: for what a twin library may define beside
  * kernels. */
 __attribute__((visibility("default"))) void* vgpu_kernel_symbol(const char* symbol);

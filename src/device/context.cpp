@@ -142,6 +142,34 @@ int compute_capability(int ordinal) {
     return 10 * major + minor;
 }
 
+int multiprocessors(int ordinal) {
+    const Driver* d = driver();
+    CUdevice device = 0;
+    int count = 0;
+    return d != nullptr && d->device_get(&device, ordinal) == CUDA_SUCCESS &&
+                   d->device_get_attribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) == CUDA_SUCCESS
+               ? count
+               : 0;
+}
+
+bool may_be_linked(int ordinal, const std::array<std::uint8_t, 16>& other) {
+    const Driver* d = driver();
+    if (d == nullptr || d->device_get_p2p_attribute == nullptr)
+        return true;
+    for (int i = 0; i < device_count(); ++i) {
+        Identity identity;
+        CUdevice here = 0, there = 0;
+        int atomics = 1;
+        if (!identify(i, identity) || identity.uuid != other)
+            continue;
+        return d->device_get(&here, ordinal) != CUDA_SUCCESS || d->device_get(&there, i) != CUDA_SUCCESS ||
+               d->device_get_p2p_attribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, here, there) !=
+                   CUDA_SUCCESS ||
+               atomics != 0;
+    }
+    return true;
+}
+
 bool identify(int ordinal, Identity& identity) {
     const Driver* d = driver();
     CUdevice device = 0;

@@ -105,6 +105,11 @@ bool identify(int ordinal, Identity& identity);
 std::string device_name(int ordinal);
 int device_count();                   // 0 without driver
 int compute_capability(int ordinal);  // 90 for 9.0; 0 where the driver does not say
+int multiprocessors(int ordinal);     // 0 where the driver does not say
+
+// Tells whether NVLink may connect the device and the GPU `other`: false only where this process sees both and the
+// driver knows of no atomics between them, which PCI has not.
+bool may_be_linked(int ordinal, const std::array<std::uint8_t, 16>& other);
 
 // The calling thread's current device as ordinal and primary context; no memory is involved. The ordinal is -1 where
 // the thread has none.

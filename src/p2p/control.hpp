@@ -54,6 +54,7 @@ struct Control {
     std::uint64_t offered = 0;             // id of a pair communicator that this clear to send offers; 0: none
     std::uint64_t parts = 1;               // of kClear: the number of runs of the receiver's data,
     std::uint64_t part = 0;                // and the bytes of each run
+    std::uint32_t channels = 0;            // of kPairComm: as many as this end allows the pair communicator
     std::array<std::byte, 128> content{};  // of kThis, kPayload, kFailed (text) and kPairComm (a unique id, or devices)
 };
 

@@ -12,10 +12,6 @@ namespace swy::p2p::pair_comms {
 
 namespace {
 
-// A connected peer takes about 12 MiB a channel, and every channel a multiprocessor while a transfer runs: operations
-// of many pair communicators must fit side by side on a GPU, for none may wait for another's end.
-constexpr int kChannels = 4;
-
 constexpr const char* kAbandoned = "the transfer was abandoned";
 
 std::vector<int> ordinals_of(std::span<const device::Location> devices) {
@@ -34,8 +30,11 @@ std::vector<device::Context> contexts_of(std::span<const device::Location> devic
 
 }  // namespace
 
-void tell(int rank, PairCommMessage word, std::uint64_t pair_comm, const nccl::UniqueId* unique) {
-    Control control{.type = MessageType::kPairComm, .flag = static_cast<std::uint8_t>(word), .pair_comm = pair_comm};
+void tell(int rank, PairCommMessage word, std::uint64_t pair_comm, const nccl::UniqueId* unique, int channels) {
+    Control control{.type = MessageType::kPairComm,
+                    .flag = static_cast<std::uint8_t>(word),
+                    .pair_comm = pair_comm,
+                    .channels = static_cast<std::uint32_t>(channels)};
     if (unique != nullptr)
         control.content = *unique;
     send_control(rank, control);
@@ -95,7 +94,8 @@ bool PairComm::alive() const {
     return communicator_ == nullptr || communicator_->alive();
 }
 
-void PairComm::begin(const nccl::UniqueId& unique) {
+void PairComm::begin(const nccl::UniqueId& unique, int agreed_channels) {
+    channels = agreed_channels;
     std::string problem;
     const std::size_t first = role == Role::kSender ? 0 : others;
     // No cache looks it up by its members, so they need no names.
@@ -103,7 +103,7 @@ void PairComm::begin(const nccl::UniqueId& unique) {
                                                .first = static_cast<int>(first),
                                                .contexts = contexts_,
                                                .ids = std::span(&unique, 1),
-                                               .channels = kChannels},
+                                               .channels = channels},
                                               problem);
     if (communicator_ == nullptr)
         break_off(problem);
@@ -178,7 +178,7 @@ bool PairComm::run() {
     PairCommTransfer* const transfer = greeting || queue_.empty() ? nullptr : queue_.front();
     bool moved = false;
     if (operation_ == nullptr) {
-        if ((!greeting && transfer == nullptr) || !may_launch())
+        if ((!greeting && transfer == nullptr) || !may_launch() || !room_.begin(ordinals, channels))
             return false;
         operation_ = std::make_unique<nccl::Operation>(
             greeting ? nccl::greeting(pairs()) : nccl::transfer(std::move(transfer->pieces)), communicator_,
@@ -191,6 +191,7 @@ bool PairComm::run() {
         return moved;
     const std::string failure = operation_->failure();
     operation_.reset();
+    room_.end();
     if (!failure.empty()) {
         break_off(failure);
         return true;
@@ -251,6 +252,7 @@ void PairComm::break_off(const std::string& why, bool tell_peer) {
     if (communicator_ != nullptr)
         communicator_->abort();
     operation_.reset();
+    room_.end();
     enter(State::kGone);
     broken_ = true;
     told_ = tell_peer;

@@ -18,6 +18,7 @@
 #include "nccl/operation.hpp"
 #include "nccl/transfer.hpp"
 #include "p2p/control.hpp"
+#include "p2p/multiprocessors.hpp"
 #include "pack/payload.hpp"
 #include "progress/wait.hpp"
 #include "staging/transfer.hpp"
@@ -34,7 +35,9 @@ enum class PairCommMessage : std::uint8_t {
     kPleaseClose,  // sender: it needs the room
     kBroken,       // either: its end has failed, or NCCL cannot serve the devices of both
 };
-void tell(int rank, PairCommMessage word, std::uint64_t pair_comm, const nccl::UniqueId* unique = nullptr);
+// `channels` goes with kAccepted and kBegin.
+void tell(int rank, PairCommMessage word, std::uint64_t pair_comm, const nccl::UniqueId* unique = nullptr,
+          int channels = 0);
 
 // Which rank launches first. An NCCL kernel runs on its GPU until the peer's kernel has started, and a program may wait
 // for its whole GPU outside MPI (cudaDeviceSynchronize), where this process does nothing for its peers. If two ranks
@@ -82,6 +85,7 @@ class PairComm : public std::enable_shared_from_this<PairComm> {
     const Gpu gpu;
     const std::vector<int> ordinals;  // of this end's devices
     const std::size_t others;
+    int channels = 0;             // as many as this end allows
     bool may_share_gpus = true;   // with the other end, whose devices are not known yet
     std::uint64_t last_used = 0;  // count of transfers of this process at its last use
     bool asked_to_close = false;
@@ -94,7 +98,7 @@ class PairComm : public std::enable_shared_from_this<PairComm> {
     bool broken() const { return broken_; }
     bool told() const { return told_; }  // whether the other end has been told so
 
-    void begin(const nccl::UniqueId& unique);
+    void begin(const nccl::UniqueId& unique, int channels);
     bool step();
     void peer_launched() { ++launched_there_; }
 
@@ -102,7 +106,8 @@ class PairComm : public std::enable_shared_from_this<PairComm> {
     // knows already that this transfer is launched at once.
     std::unique_ptr<staging::Transfer> add(const pack::Payload& payload, std::size_t bytes, std::size_t part,
                                            bool told);
-    bool launches_at_once() const { return idle() && launches_first(peer); }
+    // Tells whether a transfer that is added now is launched at once; the room that it needs on the GPU is kept for it.
+    bool launches_at_once() { return idle() && launches_first(peer) && room_.begin(ordinals, channels); }
 
     void close();    // ends the communicator when its transfers are done
     void decline();  // gives up an offer: the communicator is never created
@@ -127,6 +132,7 @@ class PairComm : public std::enable_shared_from_this<PairComm> {
     progress::Deadline deadline_;
     std::shared_ptr<nccl::Communicator> communicator_;
     std::unique_ptr<nccl::Operation> operation_;  // one at a time: see run()
+    MultiprocessorClaim room_;
     std::deque<PairCommTransfer*> queue_;
     std::uint64_t launched_here_ = 0, launched_there_ = 0;
     bool closing_ = false, was_ready_ = false, broken_ = false, told_ = false;

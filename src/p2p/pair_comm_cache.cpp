@@ -123,8 +123,8 @@ bool may_have_pair_comm(const Earned& earned) {
     return false;
 }
 
-void accepted(PairComm& pair_comm, const nccl::UniqueId& devices_there) {
-    if (!pair_comm.may_share_gpus && overlap(list_of(pair_comm.ordinals), devices_there)) {
+void accepted(PairComm& pair_comm, const Control& answer) {
+    if (!pair_comm.may_share_gpus && overlap(list_of(pair_comm.ordinals), answer.content)) {
         earned_by(pair_comm).obstacle = Reason::kDuplicateGpu;
         tell(pair_comm.peer, PairCommMessage::kBroken, pair_comm.id);
         pair_comm.decline();
@@ -135,8 +135,9 @@ void accepted(PairComm& pair_comm, const nccl::UniqueId& devices_there) {
         pair_comm.break_off(problem);
         return;
     }
-    tell(pair_comm.peer, PairCommMessage::kBegin, pair_comm.id, &unique);
-    pair_comm.begin(unique);
+    const int channels = std::min(pair_comm.channels, static_cast<int>(answer.channels));
+    tell(pair_comm.peer, PairCommMessage::kBegin, pair_comm.id, &unique, channels);
+    pair_comm.begin(unique, channels);
 }
 
 void declined(PairComm& pair_comm) {
@@ -186,7 +187,7 @@ void count_bytes(int from, const Gpu& gpu, Devices devices, std::size_t bytes) {
     earned.pause -= earned.pause > 0 ? 1 : 0;
 }
 
-std::uint64_t offer(int from, const Gpu& gpu, Devices devices, std::size_t others, bool may_share_gpus,
+std::uint64_t offer(int from, const Gpu& gpu, Devices devices, std::size_t others, bool may_share_gpus, bool links,
                     Reason& obstacle) {
     Earned& earned = cache().pairs[pair_of(from, gpu, devices)];
     obstacle = earned.obstacle;
@@ -205,6 +206,7 @@ std::uint64_t offer(int from, const Gpu& gpu, Devices devices, std::size_t other
     cache().pair_comms.push_back(std::make_shared<PairComm>(id, PairComm::Role::kReceiver, from, gpu, devices, others));
     cache().pair_comms.back()->last_used = cache().clock;
     cache().pair_comms.back()->may_share_gpus = may_share_gpus;
+    cache().pair_comms.back()->channels = most_channels(cache().pair_comms.back()->ordinals, links);
     return id;
 }
 
@@ -217,7 +219,7 @@ void answer_offer(std::uint64_t id, int from, const Gpu& gpu, Devices devices, s
     cache().pair_comms.push_back(std::make_shared<PairComm>(id, PairComm::Role::kSender, from, gpu, devices, others));
     cache().pair_comms.back()->last_used = cache().clock;
     const nccl::UniqueId list = list_of(cache().pair_comms.back()->ordinals);
-    tell(from, PairCommMessage::kAccepted, id, &list);
+    tell(from, PairCommMessage::kAccepted, id, &list, most_channels(cache().pair_comms.back()->ordinals, true));
 }
 
 std::uint64_t failed_pair_comms(int to) {
@@ -237,13 +239,13 @@ void hear_of_pair_comm(int rank, const Control& control) {
         return;
     switch (word) {
         case PairCommMessage::kAccepted:
-            accepted(*pair_comm, control.content);
+            accepted(*pair_comm, control);
             break;
         case PairCommMessage::kDeclined:
             declined(*pair_comm);
             break;
         case PairCommMessage::kBegin:
-            pair_comm->begin(control.content);
+            pair_comm->begin(control.content, static_cast<int>(control.channels));
             break;
         case PairCommMessage::kLaunched:
             pair_comm->peer_launched();

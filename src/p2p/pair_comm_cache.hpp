@@ -32,9 +32,9 @@ std::shared_ptr<PairComm> ready_pair_comm(int from, const Gpu& gpu, Devices devi
 // Receiver: count_bytes() counts bytes towards a pair communicator for that pair of devices; offer() offers one where
 // the pair has had enough bytes and there is room, and returns its id, or 0 for no offer. There will never be one where
 // `obstacle` is set: NCCL could not create it, or a GPU is at both ends, which is checked unless `may_share_gpus`.
-// `others`: how many devices the sender has.
+// `others`: how many devices the sender has; `links`: NVLink may connect them to these.
 void count_bytes(int from, const Gpu& gpu, Devices devices, std::size_t bytes);
-std::uint64_t offer(int from, const Gpu& gpu, Devices devices, std::size_t others, bool may_share_gpus,
+std::uint64_t offer(int from, const Gpu& gpu, Devices devices, std::size_t others, bool may_share_gpus, bool links,
                     Reason& obstacle);
 
 // Sender: accepts or declines an offer.

@@ -57,6 +57,12 @@ bool may_share_gpus(const call::Envelope& envelope, const pack::Payload& payload
     return envelope.host != device_here(payload.where.ordinal).host || (envelope.shares_gpu && nccl::shares_gpus());
 }
 
+// The name of several GPUs at the other end is none that this process knows of a GPU.
+bool may_be_linked(const call::Envelope& envelope, const pack::Payload& payload) {
+    const int ordinal = payload.where.ordinal;
+    return envelope.host == device_here(ordinal).host && device::may_be_linked(ordinal, envelope.gpu);
+}
+
 Reason obstacle_between(const call::Envelope& envelope, const pack::Payload& payload) {
     if (!payload.device)
         return Reason::kMixed;
@@ -97,7 +103,7 @@ bool choose_communicator(const call::Envelope& envelope, const pack::Payload& pa
         return false;
     Reason obstacle = Reason::kNone;
     clear.offered = offer(from, envelope.gpu, payload.devices(), envelope.several ? envelope.parent : 1,
-                          !several || may_share_gpus(envelope, payload), obstacle);
+                          !several || may_share_gpus(envelope, payload), may_be_linked(envelope, payload), obstacle);
     if (proposed == Proposed::kNo)
         staged(clear, obstacle != Reason::kNone ? obstacle : Reason::kNoPairComm);
     return true;

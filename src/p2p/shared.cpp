@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "comm/world.hpp"
 #include "nccl/communicator.hpp"
 #include "nccl/operation.hpp"
 #include "nccl/transfer.hpp"
+#include "p2p/multiprocessors.hpp"
 #include "p2p/pair_comm.hpp"
 #include "p2p/service.hpp"
 #include "settings/settings.hpp"
@@ -73,10 +75,11 @@ void remember(comm::State& comm) {
 // One side of a transfer over a parent. Until it is done, this rank and the peer have no other transfer there.
 class ParentTransfer final : public staging::Transfer {
   public:
-    ParentTransfer(std::uint64_t id, std::shared_ptr<nccl::Communicator> communicator, int peer,
+    ParentTransfer(std::uint64_t id, std::shared_ptr<nccl::Communicator> communicator, int peer, int ordinal,
                    const nccl::Piece& piece)
         : id_(id),
           peer_(peer),
+          ordinal_(ordinal),
           communicator_(std::move(communicator)),
           operation_(nccl::transfer({piece}), communicator_, nccl::Operation::On::kOwnStreams) {}
     ~ParentTransfer() override { ParentTransfer::give_up("the transfer was abandoned"); }
@@ -84,7 +87,8 @@ class ParentTransfer final : public staging::Transfer {
     bool step() override {
         if (done())
             return false;
-        const bool launching = !launched_ && (launches_first(peer_) || find_parent(id_)->peer_launched);
+        const bool launching = !launched_ && (launches_first(peer_) || find_parent(id_)->peer_launched) &&
+                               room_.begin(std::span(&ordinal_, 1), kChannelsOfParent);
         if (launching)
             launch();
         const bool moved = launched_ && operation_.step();
@@ -111,6 +115,7 @@ class ParentTransfer final : public staging::Transfer {
     void finish(const std::string& failure) {
         if (!failure.empty())
             communicator_->abort();
+        room_.end();
         if (Parent* parent = find_parent(id_))  // null after MPI_Finalize
             parent->free();
         end(failure);
@@ -118,8 +123,10 @@ class ParentTransfer final : public staging::Transfer {
 
     const std::uint64_t id_;
     const int peer_;
+    const int ordinal_;
     const std::shared_ptr<nccl::Communicator> communicator_;
     nccl::Operation operation_;
+    MultiprocessorClaim room_;
     bool launched_ = false;
 };
 
@@ -199,7 +206,8 @@ std::unique_ptr<staging::Transfer> over_parent(const Control& clear, int peer, c
                             .peer = static_cast<int>(at - parent->world.begin()),
                             .data = payload.data,
                             .bytes = clear.bytes};
-    auto transfer = std::make_unique<ParentTransfer>(clear.pair_comm, std::move(communicator), peer, piece);
+    auto transfer =
+        std::make_unique<ParentTransfer>(clear.pair_comm, std::move(communicator), peer, payload.where.ordinal, piece);
     transfer->step();
     return transfer;
 }

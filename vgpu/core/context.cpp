@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "vgpu/core/process.hpp"
+#include "vgpu/core/settings.hpp"
 
 namespace vgpu {
 namespace {
@@ -42,7 +43,11 @@ Context* remember(Context* context) {
 }  // namespace
 
 Context::Context(Device& device, bool primary, unsigned context_flags)
-    : flags(context_flags), device_(device), primary_(primary), id_(g_next_context.fetch_add(1)) {
+    : flags(context_flags),
+      device_(device),
+      primary_(primary),
+      id_(g_next_context.fetch_add(1)),
+      hardware_queues_(static_cast<std::size_t>(settings().queues)) {
     activate();
 }
 
@@ -50,7 +55,7 @@ void Context::activate() {
     const std::lock_guard guard(order_);
     if (active_)
         return;
-    legacy_ = std::make_shared<Stream>(*this, StreamKind::Legacy, true, 0);
+    legacy_ = std::make_shared<Stream>(*this, StreamKind::Legacy, true, 0, hardware_queues_);
     active_ = true;
 }
 
@@ -66,12 +71,12 @@ std::vector<Mark> Context::implied(const Stream& stream) {
     return after;
 }
 
-Mark Context::submit(const std::shared_ptr<Stream>& stream, std::function<void()> operation, std::vector<Mark> after,
-                     bool hang) {
+Mark Context::submit(const std::shared_ptr<Stream>& stream, Queue queued, std::function<void()> operation,
+                     std::vector<Mark> after, bool hang) {
     const std::lock_guard guard(order_);
     std::vector<Mark> marks = implied(*stream);
     marks.insert(marks.end(), std::make_move_iterator(after.begin()), std::make_move_iterator(after.end()));
-    return {stream, stream->enqueue(std::move(marks), std::move(operation), hang)};
+    return {stream, stream->enqueue(std::move(marks), std::move(operation), hang, queued)};
 }
 
 void Context::run(const std::shared_ptr<Stream>& stream, const std::function<void()>& operation, bool hang) {
@@ -88,7 +93,7 @@ void Context::run(const std::shared_ptr<Stream>& stream, const std::function<voi
 }
 
 std::shared_ptr<Stream> Context::create_stream(bool blocking, int priority) {
-    auto stream = std::make_shared<Stream>(*this, StreamKind::Created, blocking, priority);
+    auto stream = std::make_shared<Stream>(*this, StreamKind::Created, blocking, priority, hardware_queues_);
     const std::lock_guard guard(order_);
     streams_.push_back(stream);
     return stream;
@@ -105,7 +110,7 @@ std::shared_ptr<Stream> Context::per_thread() {
     const std::lock_guard guard(order_);
     auto& stream = per_thread_[this_thread()];
     if (stream == nullptr) {
-        stream = std::make_shared<Stream>(*this, StreamKind::PerThread, true, 0);
+        stream = std::make_shared<Stream>(*this, StreamKind::PerThread, true, 0, hardware_queues_);
         streams_.push_back(stream);
     }
     return stream;

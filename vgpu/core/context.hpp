@@ -28,8 +28,8 @@ class Context {
 
     // Queues an operation on a stream, in CUDA's implicit order: the legacy stream waits for all blocking streams of
     // the context and they wait for it. With `hang` the operation is accepted and never completes.
-    Mark submit(const std::shared_ptr<Stream>& stream, std::function<void()> run, std::vector<Mark> after = {},
-                bool hang = false);
+    Mark submit(const std::shared_ptr<Stream>& stream, Queue queued, std::function<void()> run,
+                std::vector<Mark> after = {}, bool hang = false);
     // The same, but runs the operation on the calling thread: for calls that return when it is complete.
     void run(const std::shared_ptr<Stream>& stream, const std::function<void()>& run, bool hang = false);
 
@@ -59,6 +59,7 @@ class Context {
     const std::uint64_t id_;
     std::atomic<bool> active_{false};
 
+    std::vector<HardwareQueue> hardware_queues_;
     mutable std::mutex order_;  // held while an operation is queued, never while one runs
     std::shared_ptr<Stream> legacy_;
     std::vector<std::shared_ptr<Stream>> streams_;  // all but the legacy one

@@ -60,7 +60,7 @@ void Event::record(Context& context, const std::shared_ptr<Stream>& stream, bool
     const std::uint32_t number = shared == nullptr ? 0 : shared->recorded.fetch_add(1) + 1;
     // The operation must not own the record: the record owns the stream and so the operation.
     record->mark = context.submit(
-        stream,
+        stream, Queue::None,
         [weak = std::weak_ptr<Record>(record), shared, number] {
             if (const auto kept = weak.lock())
                 kept->time.store(now());
@@ -94,14 +94,14 @@ void Event::make_wait(Context& context, const std::shared_ptr<Stream>& stream, b
     if (shared_ != nullptr) {
         const std::uint32_t number = shared_->recorded.load();
         context.submit(
-            stream, [shared = shared_, number] { shared->wait(number); }, {}, hang);
+            stream, Queue::UntilEnd, [shared = shared_, number] { shared->wait(number); }, {}, hang);
         return;
     }
     std::vector<Mark> after;
     if (const auto record = last(); record != nullptr && record->mark.stream != stream)
         after.push_back(record->mark);
     if (!after.empty() || hang)
-        context.submit(stream, {}, std::move(after), hang);
+        context.submit(stream, Queue::UntilStart, {}, std::move(after), hang);
 }
 
 }  // namespace vgpu

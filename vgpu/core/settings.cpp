@@ -1,5 +1,6 @@
 #include "vgpu/core/settings.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <limits>
@@ -64,12 +65,53 @@ bool parse_driver(const std::string& text, int& out) {
     return out <= kNewestDriver;
 }
 
+constexpr Machine kMachines[] = {
+#define VGPU_MACHINE_ROW(...) {__VA_ARGS__},
+#include "vgpu/core/machines.def"
+#undef VGPU_MACHINE_ROW
+};
+
+void read_machine(Settings& s, const std::string& name) {
+    std::string known;
+    for (const Machine& machine : kMachines) {
+        if (machine.name == name)
+            s.machine = &machine;
+        known += (known.empty() ? "" : ", ") + std::string(machine.name);
+    }
+    if (s.machine == nullptr) {
+        s.complaints.push_back(complaint("VGPU_MACHINE", name, "not a known machine", "write one of " + known));
+        return;
+    }
+    s.count = s.machine->devices;
+    s.multiprocessors = s.machine->multiprocessors;
+    s.memory = static_cast<std::size_t>(s.machine->gib) << 30;
+    s.major = s.machine->major;
+    s.minor = s.machine->minor;
+    s.nvlink = s.machine->nvlink;
+    s.peers = s.machine->peers;
+    s.driver = s.machine->driver;
+}
+
+// Reads a whole number from 1 to `most`.
+void read_number(Settings& s, const char* name, int most, const char* example, int& into) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0')
+        return;
+    std::uint64_t number = 0;
+    if (parse_number(value, number) && number >= 1 && number <= static_cast<std::uint64_t>(most))
+        into = static_cast<int>(number);
+    else
+        s.complaints.push_back(complaint(name, value, "not a number from 1 to " + std::to_string(most), example));
+}
+
 Settings read() {
     Settings s;
     const auto get = [](const char* name) {
         const char* value = std::getenv(name);
         return std::string(value == nullptr ? "" : value);
     };
+    if (const std::string name = get("VGPU_MACHINE"); !name.empty())
+        read_machine(s, name);
     if (const std::string value = get("VGPU_COUNT"); !value.empty()) {
         std::uint64_t count = 0;
         if (!parse_number(value, count) || count > 64)
@@ -87,6 +129,12 @@ Settings read() {
             s.complaints.push_back(
                 complaint("VGPU_JITTER", value, "not a seed", "write a whole number, e.g. VGPU_JITTER=7"));
     }
+    read_number(s, "VGPU_SMS", 1024, "write how many multiprocessors a device has, e.g. VGPU_SMS=40",
+                s.multiprocessors);
+    // A driver does not complain of a value of this one that it cannot use.
+    if (std::uint64_t queues = 0; parse_number(get("CUDA_DEVICE_MAX_CONNECTIONS"), queues) && queues >= 1)
+        s.queues = static_cast<int>(std::min<std::uint64_t>(queues, 32));
+    read_number(s, "VGPU_QUEUES", 32, "write how many hardware queues a device has, e.g. VGPU_QUEUES=1", s.queues);
     if (const std::string value = get("VGPU_DRIVER"); !value.empty() && !parse_driver(value, s.driver))
         s.complaints.push_back(complaint("VGPU_DRIVER", value, "not a CUDA version that a driver can be of",
                                          "write one from 11.0 to 13.0, e.g. VGPU_DRIVER=12.4"));

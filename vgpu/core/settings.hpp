@@ -11,11 +11,29 @@ namespace vgpu {
 
 inline constexpr int kNewestDriver = 13000;  // the virtual GPUs have the interface of CUDA 13.0
 
+// A kind of machine, by what the devices of such a one say of themselves.
+struct Machine {
+    const char* name;
+    int devices;
+    int major, minor;  // compute capability
+    int multiprocessors;
+    int gib;      // memory of each device
+    bool nvlink;  // between the devices
+    bool peers;   // one device reaches another's memory
+    int driver;   // as cuDriverGetVersion gives it
+    int nccl;     // NCCL's version, as ncclGetVersion's code
+};
+
 struct Settings {
+    const Machine* machine = nullptr;     // VGPU_MACHINE; a machine with the values below where it is not set
     int count = 1;                        // VGPU_COUNT
     bool count_given = false;             // a topology's number of GPUs holds where VGPU_COUNT is not set
     std::size_t memory = 16ull << 30;     // VGPU_MEMORY, bytes of each device, shared by all processes on it
     int driver = kNewestDriver;           // VGPU_DRIVER, as cuDriverGetVersion gives it
+    int multiprocessors = 132;            // VGPU_SMS
+    int major = 9, minor = 0;             // compute capability, of VGPU_MACHINE
+    bool nvlink = true, peers = true;     // of VGPU_MACHINE
+    int queues = 8;                       // VGPU_QUEUES, or CUDA_DEVICE_MAX_CONNECTIONS
     std::string node;                     // VGPU_NODE, distinguishes the devices of simulated nodes on one machine
     std::string topology;                 // VGPU_TOPOLOGY, an hwloc XML file
     std::vector<std::string> kernels;     // VGPU_KERNELS, shared libraries with CPU twins

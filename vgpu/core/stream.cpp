@@ -42,17 +42,34 @@ void hang_here() {
         pause();
 }
 
-Stream::Stream(Context& context, StreamKind kind, bool blocking, int priority)
-    : context_(context), kind_(kind), blocking_(blocking), priority_(priority), id_(g_next_id.fetch_add(1)) {}
+void HardwareQueue::await(std::uint64_t place) {
+    std::unique_lock guard(lock_);
+    changed_.wait(guard, [&] { return issued_ == place; });
+}
+
+void HardwareQueue::issue() {
+    const std::lock_guard guard(lock_);
+    ++issued_;
+    changed_.notify_all();
+}
+
+Stream::Stream(Context& context, StreamKind kind, bool blocking, int priority, std::vector<HardwareQueue>& queues)
+    : context_(context),
+      kind_(kind),
+      blocking_(blocking),
+      priority_(priority),
+      id_(g_next_id.fetch_add(1)),
+      hardware_queue_(queues[id_ % queues.size()]) {}
 
 std::uint64_t Stream::take_ticket() {
     return issued_.fetch_add(1, std::memory_order_acq_rel) + 1;
 }
 
-std::uint64_t Stream::enqueue(std::vector<Mark> after, std::function<void()> run, bool hang) {
+std::uint64_t Stream::enqueue(std::vector<Mark> after, std::function<void()> run, bool hang, Queue queued) {
     const std::lock_guard guard(lock_);
     const std::uint64_t ticket = take_ticket();
-    queue_.push_back({ticket, std::move(after), std::move(run), hang});
+    const std::uint64_t place = queued != Queue::None ? hardware_queue_.join() : 0;
+    queue_.push_back({ticket, std::move(after), std::move(run), hang, queued, place});
     if (!worker_)
         start_worker();
     changed_.notify_all();
@@ -107,12 +124,18 @@ void Stream::work() {
         }
         for (const Mark& mark : operation.after)
             mark.stream->wait(mark.ticket);
+        if (operation.queued != Queue::None)
+            hardware_queue_.await(operation.place);
+        if (operation.queued == Queue::UntilStart)
+            hardware_queue_.issue();
         if (operation.hang)
             hang_here();
         vgpu_jitter();
         if (operation.run)
             operation.run();
         operation.run = nullptr;  // what the operation held is freed before it counts as complete
+        if (operation.queued == Queue::UntilEnd)
+            hardware_queue_.issue();
         complete(operation.ticket);
     }
 }

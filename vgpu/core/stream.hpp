@@ -23,11 +23,32 @@ struct Mark {
     std::uint64_t ticket = 0;
 };
 
+// A hardware queue, which the work of several streams goes through on its way to the multiprocessors. What is at its
+// head waits for what it comes after in its stream, or for an event, and holds up what other streams have behind it.
+class HardwareQueue {
+  public:
+    // Takes the next place. The places must be taken in the order in which the work is queued.
+    std::uint64_t join() { return joined_.fetch_add(1); }
+    // Called when nothing else holds the work up: waits until all before it have been issued.
+    void await(std::uint64_t place);
+    void issue();  // the one whose turn it is, so that the next one's comes
+
+  private:
+    std::atomic<std::uint64_t> joined_{0};
+    std::mutex lock_;
+    std::condition_variable changed_;
+    std::uint64_t issued_ = 0;
+};
+
+// What an operation has to do with its hardware queue. A kernel leaves it when it starts, a wait and a host function
+// when they end. Copies have engines with queues of their own, and an event's record holds up nothing.
+enum class Queue { None, UntilStart, UntilEnd };
+
 enum class StreamKind { Legacy, PerThread, Created };
 
 class Stream : public std::enable_shared_from_this<Stream> {
   public:
-    Stream(Context& context, StreamKind kind, bool blocking, int priority);
+    Stream(Context& context, StreamKind kind, bool blocking, int priority, std::vector<HardwareQueue>& queues);
 
     Context& context() const { return context_; }
     StreamKind kind() const { return kind_; }
@@ -36,7 +57,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::uint64_t id() const { return id_; }
 
     // The order between streams is the context's: only Context::submit and Context::run call these two.
-    std::uint64_t enqueue(std::vector<Mark> after, std::function<void()> run, bool hang);
+    std::uint64_t enqueue(std::vector<Mark> after, std::function<void()> run, bool hang, Queue queued);
     std::uint64_t take_ticket();
     // Waits for the ticket's turn, runs on this thread, completes the ticket.
     void run_here(std::uint64_t ticket, const std::vector<Mark>& after, const std::function<void()>& run);
@@ -58,6 +79,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
         std::vector<Mark> after;
         std::function<void()> run;
         bool hang;
+        Queue queued;
+        std::uint64_t place;  // in the hardware queue
     };
     void work();
     void work_and_leave();
@@ -69,6 +92,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     const bool blocking_;
     const int priority_;
     const std::uint64_t id_;
+    HardwareQueue& hardware_queue_;
 
     std::mutex lock_;
     std::condition_variable changed_;

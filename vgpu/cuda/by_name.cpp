@@ -1,5 +1,6 @@
-// Finds kernels and other symbols of twin libraries by name alone, for libcudart: nvcc's host stubs pass a kernel's
-// name and no module.
+// What libcudart and libnccl ask beyond the driver API. Finds kernels and other symbols of twin libraries by name
+// alone, for libcudart: nvcc's host stubs pass a kernel's name and no module.
+#include "vgpu/core/settings.hpp"
 #include "vgpu/cuda/module.hpp"
 #include "vgpu/private.h"
 
@@ -11,6 +12,10 @@ void* vgpu_function(const char* name) {
     if (name == nullptr || find_twin(name).run == nullptr)
         return nullptr;
     return function_in(programs, name);
+}
+
+int vgpu_machine_nccl() {
+    return settings().machine != nullptr ? settings().machine->nccl : 0;
 }
 
 void* vgpu_kernel_symbol(const char* symbol) {

@@ -1,4 +1,5 @@
 // Contexts of programs and the calling thread's current one.
+#include "vgpu/core/settings.hpp"
 #include "vgpu/cuda/release.hpp"
 
 using namespace vgpu;
@@ -206,7 +207,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext given, unsigned int flags) {
         return CUDA_ERROR_INVALID_VALUE;
     if (peer == nullptr || peer == &entry.context())
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (&peer->device() == &entry.context().device())
+    if (&peer->device() == &entry.context().device() || !settings().peers)
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     return entry.context().enable_peer(*peer) ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "vgpu/core/settings.hpp"
 #include "vgpu/cuda/api.hpp"
 
 using namespace vgpu;
@@ -125,6 +126,15 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
         case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
             *value = d.physical;
             return CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+            *value = settings().major;
+            return CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+            *value = settings().minor;
+            return CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+            *value = settings().multiprocessors;
+            return CUDA_SUCCESS;
 #define VGPU_ATTRIBUTE(name, number) \
     case CU_DEVICE_ATTRIBUTE_##name: \
         *value = number;             \
@@ -142,8 +152,8 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     if (!devices().valid(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    *major = 9;
-    *minor = 0;
+    *major = settings().major;
+    *minor = settings().minor;
     return CUDA_SUCCESS;
 }
 
@@ -153,7 +163,7 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
         return CUDA_ERROR_INVALID_VALUE;
     if (!devices().valid(device) || !devices().valid(peer))
         return CUDA_ERROR_INVALID_DEVICE;
-    *can = device == peer ? 0 : 1;
+    *can = device != peer && settings().peers ? 1 : 0;
     return CUDA_SUCCESS;
 }
 
@@ -168,10 +178,10 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
             *value = 0;
             return CUDA_SUCCESS;
         case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
-            *value = 1;
+            *value = settings().peers ? 1 : 0;
             return CUDA_SUCCESS;
         case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
-            *value = 1;
+            *value = settings().nvlink ? 1 : 0;
             return CUDA_SUCCESS;
         case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
             *value = 0;

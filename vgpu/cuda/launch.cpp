@@ -105,12 +105,13 @@ CUresult launch_kernel(const Entry& entry, CUfunction given, vgpu_launch launch,
     Arguments arguments(twin);
     if (!arguments.take(parameters, extra))
         return CUDA_ERROR_INVALID_VALUE;
-    stream->context().submit(stream, logged.wrap([function, launch, values = std::move(arguments).values()]() mutable {
-        std::vector<void*> pointers;
-        for (auto& value : values)
-            pointers.push_back(value.data());
-        function->twin.run(&launch, pointers.data());
-    }),
+    stream->context().submit(stream, Queue::UntilStart,
+                             logged.wrap([function, launch, values = std::move(arguments).values()]() mutable {
+                                 std::vector<void*> pointers;
+                                 for (auto& value : values)
+                                     pointers.push_back(value.data());
+                                 function->twin.run(&launch, pointers.data());
+                             }),
                              {}, entry.hang());
     return CUDA_SUCCESS;
 }

@@ -98,7 +98,7 @@ CUresult prefetch(const Entry& entry, CUdeviceptr pointer, std::size_t bytes, CU
         return CUDA_ERROR_INVALID_VALUE;
     const Logged logged(entry.name(), target.get(), Fields().add("bytes", bytes));
     logged.launch();
-    target->context().submit(target, logged.wrap([id = allocation.id, device] {
+    target->context().submit(target, Queue::None, logged.wrap([id = allocation.id, device] {
         change_advice(id, [&](Advice& advice) { advice.prefetched = device; });
     }),
                              {}, entry.hang());

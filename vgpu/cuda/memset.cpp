@@ -48,7 +48,7 @@ CUresult set(const Entry& entry, const Fill& fill, CUstream given, bool synchron
     if (synchronous && (side.where != Where::Device || side.sync_memops))
         stream->context().run(stream, run, entry.hang());
     else
-        stream->context().submit(stream, run, {}, entry.hang());
+        stream->context().submit(stream, Queue::UntilStart, run, {}, entry.hang());
     return CUDA_SUCCESS;
 }
 

@@ -91,7 +91,7 @@ CUresult allocate(const Entry& entry, CUdeviceptr* out, std::size_t bytes, Memor
     const Logged logged(entry.name(), stream.get(),
                         Fields().add("bytes", bytes).address("address", allocation.address));
     logged.launch();
-    stream->context().submit(stream, logged.wrap([] {}), {}, entry.hang());
+    stream->context().submit(stream, Queue::None, logged.wrap([] {}), {}, entry.hang());
     return CUDA_SUCCESS;
 }
 
@@ -149,7 +149,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream given) {
     const Logged logged(entry.name(), stream.get(),
                         Fields().add("bytes", removed->bytes).address("address", removed->address));
     logged.launch();
-    stream->context().submit(stream, logged.wrap([allocation = *removed] {
+    stream->context().submit(stream, Queue::None, logged.wrap([allocation = *removed] {
         allocations().forget(allocation.address);
         release_allocation(allocation);
     }),

@@ -1,5 +1,6 @@
 // Streams of programs: life, questions, waiting, host functions.
 #include "vgpu/cuda/release.hpp"
+#include "vgpu/private.h"
 
 #include <algorithm>
 
@@ -34,14 +35,15 @@ void call_host_function(const std::function<void()>& function) {
     in_host_function() = false;
 }
 
-CUresult launch_host(const Entry& entry, CUstream given, std::function<void()> function) {
+CUresult launch(const Entry& entry, CUstream given, Queue queued, std::function<void()> function) {
     const auto stream = stream_of(entry, given);
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
     const Logged logged(entry.name(), stream.get(), {});
     logged.launch();
-    stream->context().submit(stream, logged.wrap([function = std::move(function)] { call_host_function(function); }),
-                             {}, entry.hang());
+    stream->context().submit(stream, queued,
+                             logged.wrap([function = std::move(function)] { call_host_function(function); }), {},
+                             entry.hang());
     return CUDA_SUCCESS;
 }
 
@@ -122,18 +124,23 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
     VGPU_ENTER(cuLaunchHostFunc, Needs::Context, Hang::Enqueues);
     if (function == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    return launch_host(entry, stream, [function, data] { function(data); });
+    return launch(entry, stream, Queue::UntilEnd, [function, data] { function(data); });
 }
 
 CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void* data) {
     return cuLaunchHostFunc(per_thread(stream), function, data);
 }
 
+int vgpu_launch_kernel(void* stream, void (*run)(void*), void* data) {
+    VGPU_ENTER(vgpu_launch_kernel, Needs::Context, Hang::Enqueues);
+    return launch(entry, static_cast<CUstream>(stream), Queue::UntilStart, [run, data] { run(data); });
+}
+
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* data, unsigned int flags) {
     VGPU_ENTER(cuStreamAddCallback, Needs::Context, Hang::Enqueues);
     if (callback == nullptr || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return launch_host(entry, stream, [stream, callback, data] { callback(stream, CUDA_SUCCESS, data); });
+    return launch(entry, stream, Queue::UntilEnd, [stream, callback, data] { callback(stream, CUDA_SUCCESS, data); });
 }
 
 CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback callback, void* data, unsigned int flags) {

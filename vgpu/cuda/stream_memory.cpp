@@ -82,7 +82,7 @@ CUresult submit(const Entry& entry, CUstream given, std::vector<std::function<vo
         return CUDA_ERROR_INVALID_HANDLE;
     const Logged logged(entry.name(), stream.get(), {});
     logged.launch();
-    stream->context().submit(stream, logged.wrap([runs = std::move(runs)] {
+    stream->context().submit(stream, Queue::UntilEnd, logged.wrap([runs = std::move(runs)] {
         for (const auto& run : runs)
             run();
     }),

@@ -51,8 +51,9 @@ struct Job {
         stream->context().run(stream, logged.wrap([&] { perform(target.at, source.at, box); }), entry.hang());
     }
     void submit(const Box& box) const {
-        stream->context().submit(
-            stream, logged.wrap([to = target.at, from = source.at, box] { perform(to, from, box); }), {}, entry.hang());
+        stream->context().submit(stream, Queue::None,
+                                 logged.wrap([to = target.at, from = source.at, box] { perform(to, from, box); }), {},
+                                 entry.hang());
     }
     // A pageable source is the program's again when the call returns, but the bytes need not have arrived: of a large
     // one the last part is still on its way, of a small one all.
@@ -69,10 +70,10 @@ struct Job {
             stream->context().run(
                 stream, [&] { std::memmove(target.at, source.at, head); }, entry.hang());
         const auto buffer = stage(source.at + head, tail);
-        stream->context().submit(stream, logged.wrap([to = target.at + head, buffer, box = packed_source(tail)] {
-            perform(to, buffer.get(), box);
-        }),
-                                 {}, entry.hang());
+        stream->context().submit(
+            stream, Queue::None,
+            logged.wrap([to = target.at + head, buffer, box = packed_source(tail)] { perform(to, buffer.get(), box); }),
+            {}, entry.hang());
     }
 };
 

@@ -40,7 +40,7 @@ ncclResult_t initialize(const char* function, ncclComm_t* out, int ranks, std::v
         return group_check(ncclInvalidArgument);
     }
     const CommunicatorPtr made = make(ranks, rank, device, config);
-    made->log(function, "launch");
+    made->log(function, "launch", "\"max_ctas\": " + std::to_string(made->config.max_ctas));
     *out = made->handle();
     const auto work = [made, ids = std::move(ids), function, hang] {
         if (hang)

@@ -91,6 +91,8 @@ ncclResult_t read_config(const ncclConfig_t* given, Config& config) {
             warn("Invalid config min/max channels attribute value %d/%d", full.minCTAs, full.maxCTAs);
             return ncclInvalidArgument;
         }
+        if (full.maxCTAs != NCCL_CONFIG_UNDEF_INT)
+            config.max_ctas = full.maxCTAs;
         if (full.commName != nullptr)
             config.name = full.commName;
     }

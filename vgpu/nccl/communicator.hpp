@@ -24,6 +24,7 @@ struct Config {
     bool blocking = true;
     bool split_share = false;
     bool shrink_share = false;
+    int max_ctas = 64;  // NCCL's own bound
     std::string name;
 };
 

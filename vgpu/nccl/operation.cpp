@@ -1,14 +1,13 @@
 #include "vgpu/nccl/operation.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <map>
 #include <mutex>
 
 #include "vgpu/nccl/debug.hpp"
 #include "vgpu/nccl/executor.hpp"
+#include "vgpu/nccl/multiprocessors.hpp"
 #include "vgpu/nccl/settings.hpp"
 #include "vgpu/private.h"
 
@@ -32,6 +31,8 @@ void log(const Task& task, const char* phase) {
     task.communicator->log(name_of(call.kind), phase, more);
 }
 
+constexpr const char* kIllegal = "illegal address, memory that the device cannot use,";
+
 bool own(const Task& task) {
     return point_to_point(task.call.kind) && task.call.root == task.communicator->rank;
 }
@@ -52,35 +53,14 @@ class Launch {
     Outcome run_transfers(const std::vector<const Task*>& transfers);
     bool resolve(const Task& task, Buffers& buffers);
     bool scale(const Task& task, Buffers& buffers, std::vector<std::byte>& scaled);
-    bool refuse(const Task& task, const char* what, const void* address, std::size_t bytes);
+    bool refuse(const Task& task, const char* error, const char* what, const void* address, std::size_t bytes);
     std::vector<CUstream> streams() const;
     static ncclResult_t join(const std::vector<CUstream>& streams, bool before);
 
     std::vector<Task> tasks_;
     CommunicatorPtr communicator_;
     std::uint64_t ticket_ = 0;
-};
-
-// With VGPU_NCCL_ALONE: locks the device until this operation ends; gives up when the family is halted.
-class WholeDevice {
-  public:
-    WholeDevice(int ordinal, const Family& family) {
-        if (!settings().alone)
-            return;
-        lock_ = std::unique_lock(mutex_of(ordinal), std::defer_lock);
-        while (!lock_.try_lock_for(std::chrono::milliseconds(10)))
-            if (family.halted() || family.ended())
-                return;
-    }
-
-  private:
-    static std::timed_mutex& mutex_of(int ordinal) {
-        static std::mutex guard;
-        static auto* devices = new std::map<int, std::timed_mutex>;  // used while the process ends
-        const std::lock_guard lock(guard);
-        return (*devices)[ordinal];
-    }
-    std::unique_lock<std::timed_mutex> lock_;
+    int ctas_ = 0;
 };
 
 std::vector<CUstream> Launch::streams() const {
@@ -123,6 +103,8 @@ ncclResult_t Launch::enqueue(bool& accepted) {
             return ncclInvalidUsage;
         }
     }
+    ctas_ = ctas_of(*communicator, std::any_of(tasks_.begin(), tasks_.end(),
+                                               [](const Task& task) { return !point_to_point(task.call.kind); }));
     TicketLock& order = communicator->family->ticket_lock();
     const std::lock_guard guard(order.launching());
     ncclResult_t result = join(all, true);
@@ -134,7 +116,7 @@ ncclResult_t Launch::enqueue(bool& accepted) {
         log(task, "launch");
     }
     communicator->operation_launched();
-    result = checked(cuLaunchHostFunc(all[0], &Launch::run_on_stream, this), "cuLaunchHostFunc");
+    result = checked(static_cast<CUresult>(vgpu_launch_kernel(all[0], &Launch::run_on_stream, this)), "cuLaunchKernel");
     if (result != ncclSuccess) {
         communicator->operation_ended();
         return result;
@@ -155,7 +137,7 @@ void Launch::run() {
     TicketLock& order = communicator_->family->ticket_lock();
     if (!order.enter(ticket_))
         return;
-    const WholeDevice whole(communicator_->device.ordinal, *communicator_->family);
+    const Multiprocessors room(*communicator_, ctas_);
     const Outcome outcome = run_tasks();
     if (outcome == Outcome::Failed)
         communicator_->fail(communicator_->family->error());
@@ -243,10 +225,14 @@ bool Launch::resolve(const Task& task, Buffers& buffers) {
     };
     buffers.send = alias(task.send, extent.send);
     buffers.recv = alias(task.recv, extent.recv);
+    const std::size_t whole = reduces(task.call.kind) ? size_of(static_cast<ncclDataType_t>(task.call.type)) : 1;
+    for (const void* address : {static_cast<const void*>(task.send), static_cast<const void*>(task.recv)})
+        if (extent.send + extent.recv > 0 && reinterpret_cast<std::uintptr_t>(address) % whole != 0)
+            return refuse(task, "misaligned address", "a buffer", address, whole);
     if (buffers.send == nullptr && extent.send > 0)
-        return refuse(task, "sendbuff", task.send, extent.send);
+        return refuse(task, kIllegal, "sendbuff", task.send, extent.send);
     if (buffers.recv == nullptr && extent.recv > 0)
-        return refuse(task, "recvbuff", task.recv, extent.recv);
+        return refuse(task, kIllegal, "recvbuff", task.recv, extent.recv);
     return true;
 }
 
@@ -259,19 +245,18 @@ bool Launch::scale(const Task& task, Buffers& buffers, std::vector<std::byte>& s
     if (task.op.device_scalar != nullptr)
         scalar = vgpu_alias(reinterpret_cast<unsigned long long>(task.op.device_scalar), size_of(type));
     if (scalar == nullptr)
-        return refuse(task, "the operator's scalar", task.op.device_scalar, size_of(type));
+        return refuse(task, kIllegal, "the operator's scalar", task.op.device_scalar, size_of(type));
     scaled.resize(extent_of(task.call, communicator_->rank_view()).send);
     multiply(type, scaled.data(), buffers.send, scaled.size() / size_of(type), scalar);
     buffers.send = scaled.data();
     return true;
 }
 
-// A GPU would report an illegal address.
-bool Launch::refuse(const Task& task, const char* what, const void* address, std::size_t bytes) {
+// A GPU would report this error, and its context would be lost.
+bool Launch::refuse(const Task& task, const char* error, const char* what, const void* address, std::size_t bytes) {
     char text[400];
-    std::snprintf(text, sizeof text,
-                  "rank %d: illegal address in %s: %s, %zu bytes at %p, is not memory that the device can use",
-                  communicator_->rank, describe(task.call).c_str(), what, bytes, address);
+    std::snprintf(text, sizeof text, "rank %d: %s in %s: %s, %zu bytes at %p", communicator_->rank, error,
+                  describe(task.call).c_str(), what, bytes, address);
     report(text);
     warn("%s", text);
     communicator_->family->fail(ncclUnhandledCudaError, true);

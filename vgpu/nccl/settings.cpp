@@ -1,5 +1,6 @@
 #include "vgpu/nccl/settings.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <nccl.h>
 
 #include "vgpu/nccl/debug.hpp"
+#include "vgpu/private.h"
 
 namespace vgpu::nccl {
 namespace {
@@ -43,7 +45,7 @@ std::size_t read_buffer() {
 int read_version() {
     const char* value = text_of("VGPU_NCCL_VERSION");
     if (*value == '\0')
-        return NCCL_VERSION_CODE;
+        return vgpu_machine_nccl() != 0 ? std::min(vgpu_machine_nccl(), NCCL_VERSION_CODE) : NCCL_VERSION_CODE;
     int major = 0;
     int minor = 0;
     int patch = 0;

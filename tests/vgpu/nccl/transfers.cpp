@@ -277,6 +277,24 @@ TEST(Buffers, A_plain_host_pointer_fails_the_operation_and_says_so) {
     EXPECT_NE(ends[0].output.find("illegal address"), std::string::npos) << ends[0].output;
 }
 
+TEST(Buffers, A_reduction_at_an_address_that_is_no_multiple_of_its_elements_fails_and_an_exchange_does_not) {
+    const auto ends = run_ranks(2, [](Rank& self) {
+        ncclComm_t comm = self.communicator();
+        self.connect(comm);
+        CUdeviceptr data = 0;
+        CU_OK(cuMemAlloc(&data, 256));
+        void* odd = reinterpret_cast<void*>(data + 1);
+        OK(ncclBroadcast(odd, odd, 100, ncclInt8, 0, comm, self.stream));
+        CU_OK(cuStreamSynchronize(self.stream));
+        EXPECT_EQ(error_of(comm), ncclSuccess);
+        OK(ncclAllReduce(odd, odd, 16, ncclFloat, ncclSum, comm, self.stream));
+        EXPECT_TRUE(drained(self.stream, 5000));
+        EXPECT_EQ(error_of(comm), ncclUnhandledCudaError);
+        OK(ncclCommAbort(comm));
+    });
+    EXPECT_NE(ends[0].output.find("misaligned address"), std::string::npos) << ends[0].output;
+}
+
 TEST(Buffers, With_check_pointers_a_host_pointer_is_an_invalid_argument) {
     Options options;
     options.environment = {{"NCCL_CHECK_POINTERS", "1"}};
