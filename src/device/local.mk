@@ -30,7 +30,7 @@ libswy_la_SOURCES += $(swy_device_sources)
 # nvcc writes its own version into the PTX, and a driver older than that refuses it. So the .version line is lowered to
 # that of CUDA 11.0, the oldest driver that the library takes. The PTX ISA allows a module whatever the version in that
 # line had; ptxas knows of each instruction since when it is there, and must make the very same machine code of both
-# texts. Where it does not, or does not take the lower one, the PTX stays as nvcc wrote it.
+# texts. Where it does not, does not take the lower one or is not there, the PTX stays as nvcc wrote it.
 EXTRA_DIST += src/datatype/kernels.cu
 if HAVE_NVCC
 CLEANFILES += src/datatype/kernels.fatbin src/datatype/kernels.ptx
@@ -44,12 +44,13 @@ src/datatype/kernels.ptx: src/datatype/kernels.cu $(kernel_headers)
 	@$(MKDIR_P) src/datatype
 	$(AM_V_GEN)$(NVCC_KERNELS) -arch=compute_$(NVCC_OLDEST) -ptx -o $@.tmp $(top_srcdir)/src/datatype/kernels.cu && \
 	    sed 's/^\.version .*/.version 7.0/' $@.tmp >$@.low && \
-	    ptxas=`dirname '$(NVCC)'`/ptxas && $$ptxas -arch=sm_$(NVCC_OLDEST) -o $@.cubin $@.tmp && \
-	    if $$ptxas -arch=sm_$(NVCC_OLDEST) -o $@.low.cubin $@.low 2>$@.log && cmp -s $@.cubin $@.low.cubin; then \
+	    { ptxas=`dirname '$(NVCC)'`/ptxas; test -x "$$ptxas" || ptxas=ptxas; \
+	    if $$ptxas -arch=sm_$(NVCC_OLDEST) -o $@.cubin $@.tmp >$@.log 2>&1 && \
+	        $$ptxas -arch=sm_$(NVCC_OLDEST) -o $@.low.cubin $@.low >>$@.log 2>&1 && cmp -s $@.cubin $@.low.cubin; then \
 	        mv $@.low $@; \
 	    else \
 	        echo "The kernels' PTX needs a driver as new as nvcc:" && cat $@.log && mv $@.tmp $@; \
-	    fi; status=$$?; rm -f $@.tmp $@.low $@.cubin $@.low.cubin $@.log; exit $$status
+	    fi; }; status=$$?; rm -f $@.tmp $@.low $@.cubin $@.low.cubin $@.log; exit $$status
 src/device/libswy_la-kernel_image.lo src/device/switchyard-kernel_image.$(OBJEXT): src/datatype/kernels.fatbin \
     src/datatype/kernels.ptx
 endif
