@@ -37,6 +37,9 @@ __attribute__((visibility("default"))) void vgpu_jitter(void);
  * name. */
 __attribute__((visibility("default"))) void* vgpu_function(const char* name);
 
+/* The names of the machines that VGPU_MACHINE may name, separated by ", ". */
+__attribute__((visibility("default"))) const char* vgpu_machines(void);
+
 /* NCCL's version on the machine that VGPU_MACHINE names, as ncclGetVersion's code; 0 where it names none. */
 __attribute__((visibility("default"))) int vgpu_machine_nccl(void);
 

@@ -52,11 +52,9 @@ Json as_json(const LibraryFound& library) {
 }
 
 Json as_json(const DriverFound& driver) {
-    return {{"state", driver.state},
-            {"version", or_null(driver.version)},
-            {"file", or_null(driver.file)},
-            {"virtual", driver.is_virtual},
-            {"problem", or_null(driver.problem)}};
+    return {
+        {"state", driver.state},        {"version", or_null(driver.version)},   {"file", or_null(driver.file)},
+        {"virtual", driver.is_virtual}, {"machines", or_null(driver.machines)}, {"problem", or_null(driver.problem)}};
 }
 
 std::string kernels_text(const Findings& found) {
@@ -154,6 +152,8 @@ std::string driver_rows(const DriverFound& driver) {
     }
     if (!driver.problem.empty())
         rows += row("", driver.problem);
+    if (!driver.machines.empty())
+        rows += row("", "VGPU_MACHINE makes them those of " + driver.machines);
     for (const Device& device : driver.devices)
         rows +=
             row(fmt::format("GPU {}", device.ordinal), fmt::format("{}, {}, {}", device.name, device.pci, device.uuid));

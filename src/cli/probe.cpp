@@ -123,6 +123,8 @@ void probe_driver(DriverFound& driver) {
     driver.problem = device::driver_problem();
     if (void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD); handle != nullptr) {
         driver.is_virtual = is_virtual(handle);
+        if (auto* machines = find<const char*()>(handle, "vgpu_machines"); machines != nullptr)
+            driver.machines = machines();
         int version = 0;
         auto* ask = find<int(int*)>(handle, "cuDriverGetVersion");
         driver.file = file_of(reinterpret_cast<void*>(ask));

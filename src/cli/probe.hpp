@@ -19,6 +19,7 @@ struct DriverFound {
     std::string problem;  // "" or what is wrong and what to do
     std::string file, version;
     bool is_virtual = false;
+    std::string machines;  // those that virtual GPUs can be of, separated by ", "
     std::vector<Device> devices;
 };
 

@@ -11,6 +11,7 @@
 // launch: -n 4 --gpus 2 -- --rounds 120
 // launch: -n 3 --gpus 3 -x SWITCHYARD_AGREE=mpi -- --rounds 100
 // launch: -n 3 --gpus 3 -x SWITCHYARD_NCCL=0 -- --rounds 80
+// launch: -n 4 --gpus 4 --drawn-machine -x VGPU_JITTER=12 -- --rounds 100
 // launch: -n 2 --gpus 2 -- --rounds 150 --all-device
 // test-timeout: 240
 // clang-format on

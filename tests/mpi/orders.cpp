@@ -7,6 +7,7 @@
 // launch: -n 4 --gpus 4 -- 30
 // launch: -n 5 --gpus 5 -x VGPU_JITTER=9 -x SWITCHYARD_P2P_COMM=shared -- 30
 // launch: -n 4 --gpus 4 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_SYNC=device -- 30
+// launch: -n 4 --gpus 4 --drawn-machine -x VGPU_JITTER=4 -x SWITCHYARD_P2P_COMM=pair -- 30
 // launch: -n 3 --gpus 3 -x VGPU_NCCL_ALONE=1 -- 40 --no-messages
 // test-timeout: 240
 // clang-format on

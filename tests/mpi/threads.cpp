@@ -5,6 +5,7 @@
 // launch: -n 2 --gpus 2 -x VGPU_NCCL_ALONE=1 -- 3 25
 // launch: -n 3 --gpus 3 -x VGPU_NCCL_ALONE=1 -x VGPU_JITTER=6 -- 2 25
 // launch: -n 4 --gpus 4 -- 3 15
+// launch: -n 3 --gpus 3 --drawn-machine -x VGPU_JITTER=3 -- 2 20
 // test-timeout: 180
 // clang-format on
 #include <mpi.h>

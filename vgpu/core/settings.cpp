@@ -72,14 +72,12 @@ constexpr Machine kMachines[] = {
 };
 
 void read_machine(Settings& s, const std::string& name) {
-    std::string known;
-    for (const Machine& machine : kMachines) {
+    for (const Machine& machine : kMachines)
         if (machine.name == name)
             s.machine = &machine;
-        known += (known.empty() ? "" : ", ") + std::string(machine.name);
-    }
     if (s.machine == nullptr) {
-        s.complaints.push_back(complaint("VGPU_MACHINE", name, "not a known machine", "write one of " + known));
+        s.complaints.push_back(
+            complaint("VGPU_MACHINE", name, "not a known machine", "write one of " + machine_names()));
         return;
     }
     s.count = s.machine->devices;
@@ -158,6 +156,13 @@ Settings read() {
 }
 
 }  // namespace
+
+std::string machine_names() {
+    std::string names;
+    for (const Machine& machine : kMachines)
+        names += (names.empty() ? "" : ", ") + std::string(machine.name);
+    return names;
+}
 
 const Settings& settings() {
     static const Settings* const kSettings = new Settings(read());  // never destroyed: used while the process ends

@@ -45,6 +45,9 @@ struct Settings {
     std::vector<std::string> complaints;  // one message per value that cannot be used; empty when all is well
 };
 
+// The names of all machines, separated by ", ".
+std::string machine_names();
+
 // Reads the environment on the first call; later changes of the environment are not seen, as with CUDA_VISIBLE_DEVICES.
 const Settings& settings();
 

@@ -14,6 +14,11 @@ void* vgpu_function(const char* name) {
     return function_in(programs, name);
 }
 
+const char* vgpu_machines() {
+    static const std::string& names = *new std::string(machine_names());
+    return names.c_str();
+}
+
 int vgpu_machine_nccl() {
     return settings().machine != nullptr ? settings().machine->nccl : 0;
 }

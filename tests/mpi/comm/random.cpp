@@ -4,6 +4,7 @@
 // order, and what its operations give is arithmetic.
 // clang-format off
 // launch: -n 4 --gpus 4 -- 120
+// launch: -n 4 --gpus 4 --drawn-machine -x VGPU_JITTER=7 -- 90
 // launch: -n 5 --gpus 5 -x VGPU_JITTER=5 -x SWITCHYARD_COMM_CACHE=2 -- 90
 // launch: -n 4 --gpus 4 -x SWITCHYARD_EAGER=1 -x SWITCHYARD_P2P_COMM=shared -- 90
 // launch: -n 4 --gpus 4 -x VGPU_NCCL_VERSION=2.18 -x VGPU_JITTER=9 -x SWITCHYARD_P2P_COMM=pair -- 90

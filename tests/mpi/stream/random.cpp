@@ -4,6 +4,7 @@
 // clang-format off
 // launch: -n 2 --gpus 2 --relinked -x VGPU_JITTER=3 -- 60
 // launch: -n 4 --gpus 4 --relinked -x VGPU_JITTER=5 -- 40
+// launch: -n 3 --gpus 3 --drawn-machine --relinked -x VGPU_JITTER=6 -- 40
 // launch: -n 3 --gpus 3 --relinked -x SWITCHYARD_DETERMINISTIC=1 -- 40
 // launch: -n 2 --gpus 1 --relinked -- 30
 // launch: -n 2 --gpus 2 --relinked -- 20 --no-stream
