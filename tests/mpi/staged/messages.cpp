@@ -1,6 +1,7 @@
 // Messages, packing, and operands that lie in several places.
 #include <numeric>
 
+#include "../pml.hpp"
 #include "round.hpp"
 
 namespace staged_test {
@@ -57,12 +58,14 @@ int receive_by(How how, void* buffer, int count, MPI_Datatype type, int from, in
 }  // namespace
 
 void one_message(Round& round) {
-    const auto how = static_cast<How>(round.common.below(kHows));
+    // Left out is what Open MPI does not do right over libfabric (docs/debugging.md).
+    const bool libfabric = mpi_test::over("cm");
+    const auto how = static_cast<How>(round.common.below(libfabric ? kMatched : kHows));
     const Ring ends = ring(round);
     const int ints = 1 + round.common.below(6), count = round.draw_count(), tag = round.common.below(100);
     // Room for more than comes, and now and then for less: an error, and what has come is there. (What a process sends
     // to itself Open MPI 4.1.4 takes without an error or with one, depending on the sender's type.)
-    const bool too_little = round.size > 1 && count > 0 && how != kReplace && round.common.one_in(5);
+    const bool too_little = round.size > 1 && count > 0 && how != kReplace && !libfabric && round.common.one_in(5);
     const int room = too_little ? count - 1 : round.common.one_in(3) ? count + round.common.below(9) : count;
     const View sent = make_view(round.own, ints, kSent), received = make_view(round.own, ints, room);
     Buffer send(round.own, {{&sent, 0, count}}), recv(round.own, {{&received, 0, room}});
