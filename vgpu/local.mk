@@ -34,9 +34,24 @@ vgpu_SCRIPTS += vgpu/lib/libcuda.so.1
 EXTRA_DIST += vgpu/README.md vgpu/cuda/libcuda.map
 CLEANFILES += vgpu/lib/libcuda.so.1
 # nodelete: workers and exit handlers run this code to the end of the process, whoever closes the library.
-vgpu/lib/libcuda.so.1: vgpu/libvgpu_cuda.la vgpu/cuda/libcuda.map
+vgpu/lib/libcuda.so.1: vgpu/libvgpu_cuda.la vgpu/libvgpu_ptx.la vgpu/cuda/libcuda.map
 	$(vgpu_lib) -Wl,-z,nodelete -Wl,--version-script=$(top_srcdir)/vgpu/cuda/libcuda.map \
-	    -Wl,--whole-archive vgpu/.libs/libvgpu_cuda.a -Wl,--no-whole-archive -ldl
+	    -Wl,--whole-archive vgpu/.libs/libvgpu_cuda.a vgpu/.libs/libvgpu_ptx.a -Wl,--no-whole-archive -ldl
+
+# The engine that runs PTX, a part of libcuda.so.1 (owner: ptx). Begin.
+# Rounding modes are set at run time, and a product and a sum are one operation only where PTX says so.
+noinst_LTLIBRARIES += vgpu/libvgpu_ptx.la
+vgpu_libvgpu_ptx_la_CPPFLAGS = $(VGPU_CPPFLAGS)
+vgpu_libvgpu_ptx_la_CXXFLAGS = $(AM_CXXFLAGS) -O2 -frounding-math -ffp-contract=off
+vgpu_libvgpu_ptx_la_SOURCES = \
+    vgpu/ptx/access.cpp vgpu/ptx/asynchronous.cpp vgpu/ptx/atomic.cpp vgpu/ptx/bits.cpp vgpu/ptx/carry.cpp \
+    vgpu/ptx/code.hpp vgpu/ptx/compare.cpp vgpu/ptx/convert.cpp vgpu/ptx/decode.cpp vgpu/ptx/decode.hpp \
+    vgpu/ptx/flow.cpp vgpu/ptx/function.cpp vgpu/ptx/half.cpp vgpu/ptx/integer.cpp vgpu/ptx/lanes.hpp \
+    vgpu/ptx/lexer.cpp vgpu/ptx/lexer.hpp vgpu/ptx/link.cpp vgpu/ptx/machine.hpp vgpu/ptx/memory.cpp vgpu/ptx/move.cpp \
+    vgpu/ptx/narrow.cpp vgpu/ptx/narrow.hpp vgpu/ptx/parse_declaration.cpp vgpu/ptx/parse_instruction.cpp \
+    vgpu/ptx/parser.cpp vgpu/ptx/parser.hpp vgpu/ptx/print.cpp vgpu/ptx/ptx.hpp vgpu/ptx/real.cpp vgpu/ptx/run.cpp \
+    vgpu/ptx/special.cpp vgpu/ptx/sync.cpp vgpu/ptx/syntax.hpp vgpu/ptx/warp.cpp
+# End.
 
 # libcudart.so.12 and libcudart.so.13 (owner: cudart). Begin.
 # One source for both; abi12.cpp and abi13.cpp hold what differs.

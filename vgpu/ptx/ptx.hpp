@@ -35,9 +35,9 @@ struct Kernel {
     std::vector<Parameter> parameters;
     std::size_t parameter_bytes = 0;
     std::size_t static_shared_bytes = 0;
-    std::size_t local_bytes = 0;                // of a thread, of the deepest frame alone
-    unsigned max_threads = 1024;                // a block: .maxntid, .reqntid
-    unsigned required_cluster[3] = {0, 0, 0};   // .reqnctapercluster; zeros where the kernel requires none
+    std::size_t local_bytes = 0;               // of a thread, of the deepest frame alone
+    unsigned max_threads = 1024;               // a block: .maxntid, .reqntid
+    unsigned required_cluster[3] = {0, 0, 0};  // .reqnctapercluster; zeros where the kernel requires none
 };
 
 // A variable of the module in global or constant memory.
@@ -53,8 +53,8 @@ struct Variable {
     std::size_t alignment = 1;
     bool constant = false;
     bool managed = false;
-    bool visible = false;                // of .visible, .weak, .common or .extern linkage: a program may ask for it
-    std::vector<std::byte> initial;      // `bytes` long, or empty where it starts as zeros
+    bool visible = false;            // of .visible, .weak, .common or .extern linkage: a program may ask for it
+    std::vector<std::byte> initial;  // `bytes` long, or empty where it starts as zeros
     std::vector<Reference> references;
 };
 
@@ -72,7 +72,8 @@ class Module {
 // An instruction that is not known is no refusal of the module: it is one of the launch that reaches it.
 std::shared_ptr<const Module> link(std::span<const std::string_view> texts, Refusal& refusal);
 
-// The variables' addresses on one device, by name; and what is stored in variables that refer to functions or variables.
+// The variables' addresses on one device, by name; and what is stored in variables that refer to functions or
+// variables.
 using Addresses = std::map<std::string, std::uint64_t, std::less<>>;
 // The eight bytes that hold the symbol's address: a variable's from `addresses`, a function's an opaque number that
 // indirect calls in kernels of this module understand.
@@ -104,18 +105,18 @@ struct Shape {
 struct Surroundings {
     Memory* memory = nullptr;
     const Addresses* addresses = nullptr;
-    int capability = 90;                                  // 90 is 9.0
+    int capability = 90;  // 90 is 9.0
     unsigned multiprocessors = 132;
-    std::size_t stack_bytes = 1024;                       // of a thread: cuCtxSetLimit(CU_LIMIT_STACK_SIZE)
-    std::function<void(std::string_view)> print;          // the text of a printf, once a call
-    const std::atomic<bool>* stop = nullptr;              // true: the launch is to end; nullptr: never
+    std::size_t stack_bytes = 1024;               // of a thread: cuCtxSetLimit(CU_LIMIT_STACK_SIZE)
+    std::function<void(std::string_view)> print;  // the text of a printf, once a call
+    const std::atomic<bool>* stop = nullptr;      // true: the launch is to end; nullptr: never
 };
 
 // How a launch ended. `text` names the kernel, the block and thread, the line and instruction, and what was wrong.
 struct Outcome {
     enum class Kind {
         Done,
-        IllegalAddress,      // outside every allocation, or not writable
+        IllegalAddress,  // outside every allocation, or not writable
         MisalignedAddress,
         IllegalInstruction,  // an instruction that the engine does not know, or that its operands make invalid
         InvalidPc,           // an indirect call of what is no function
