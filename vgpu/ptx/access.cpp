@@ -60,6 +60,10 @@ std::byte* in_window(Warp& warp, u64 address, unsigned bytes, unsigned lane, boo
             return in_shared(warp, address, bytes, lane);
         case kLocalWindow:
             return in_local(warp, address, bytes, lane);
+        case kWorkspaceWindow:
+            if (static_cast<u32>(address) + u64{bytes} > warp.grid->workspace.size())
+                outside("the words of the cooperative launch", address, bytes, lane);
+            return warp.grid->workspace.data() + static_cast<u32>(address);
         case kParameterWindow:
             return in_parameters(warp, address, bytes, lane, write);
         default:

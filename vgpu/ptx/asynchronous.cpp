@@ -1,5 +1,5 @@
-// Copies that a thread does not wait for, and the barriers that count them: PTX ISA, "Asynchronous Copy" and "mbarrier".
-// Copies are done at once here, so that waiting for them is nothing.
+// Copies that a thread does not wait for, and the barriers that count them: PTX ISA, "Asynchronous Copy" and
+// "mbarrier". Copies are done at once here, so that waiting for them is nothing.
 #include "vgpu/ptx/decode.hpp"
 #include "vgpu/ptx/lanes.hpp"
 
@@ -34,7 +34,8 @@ void decode_copy(Decode& decode) {
     decode.address(to, decode.operand(0), "shared");
     decode.address(from, decode.operand(1), "global");
     const Operand& size = decode.operand(2);
-    if (size.kind != Operand::Kind::Integer || size.value > 16 || (size.value & (size.value - 1)) != 0 || from.immediate < 0)
+    if (size.kind != Operand::Kind::Integer || size.value > 16 || (size.value & (size.value - 1)) != 0 ||
+        from.immediate < 0)
         Decode::unknown("it copies 4, 8 or 16 bytes");
     const std::size_t most = policy ? 4 : 3;
     const s32 c = decode.operands() > most ? decode.value(3, Type::U32) : kNone;

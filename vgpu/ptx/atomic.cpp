@@ -8,23 +8,73 @@
 namespace vgpu::ptx {
 namespace {
 
-struct Add { template <class T> T operator()(T old, T b) const { return static_cast<T>(old + b); } };
-struct Min { template <class T> T operator()(T old, T b) const { return std::min(old, b); } };
-struct Max { template <class T> T operator()(T old, T b) const { return std::max(old, b); } };
-struct And { template <class T> T operator()(T old, T b) const { return old & b; } };
-struct Or { template <class T> T operator()(T old, T b) const { return old | b; } };
-struct Xor { template <class T> T operator()(T old, T b) const { return old ^ b; } };
-struct Exchange { template <class T> T operator()(T, T b) const { return b; } };
-struct Increment { template <class T> T operator()(T old, T b) const { return old >= b ? T{0} : static_cast<T>(old + 1); } };
-struct Decrement {
-    template <class T> T operator()(T old, T b) const { return old == 0 || old > b ? b : static_cast<T>(old - 1); }
+struct Add {
+    template <class T>
+    T operator()(T old, T b) const {
+        return static_cast<T>(old + b);
+    }
 };
-struct AddFloat { u32 operator()(u32 old, u32 b) const { return static_cast<u32>(to_slot(canonical(from_slot<float>(old) + from_slot<float>(b)))); } };
-struct AddDouble { u64 operator()(u64 old, u64 b) const { return to_slot(from_slot<double>(old) + from_slot<double>(b)); } };
+struct Min {
+    template <class T>
+    T operator()(T old, T b) const {
+        return std::min(old, b);
+    }
+};
+struct Max {
+    template <class T>
+    T operator()(T old, T b) const {
+        return std::max(old, b);
+    }
+};
+struct And {
+    template <class T>
+    T operator()(T old, T b) const {
+        return old & b;
+    }
+};
+struct Or {
+    template <class T>
+    T operator()(T old, T b) const {
+        return old | b;
+    }
+};
+struct Xor {
+    template <class T>
+    T operator()(T old, T b) const {
+        return old ^ b;
+    }
+};
+struct Exchange {
+    template <class T>
+    T operator()(T, T b) const {
+        return b;
+    }
+};
+struct Increment {
+    template <class T>
+    T operator()(T old, T b) const {
+        return old >= b ? T{0} : static_cast<T>(old + 1);
+    }
+};
+struct Decrement {
+    template <class T>
+    T operator()(T old, T b) const {
+        return old == 0 || old > b ? b : static_cast<T>(old - 1);
+    }
+};
+struct AddFloat {
+    u32 operator()(u32 old, u32 b) const {
+        return static_cast<u32>(to_slot(canonical(from_slot<float>(old) + from_slot<float>(b))));
+    }
+};
+struct AddDouble {
+    u64 operator()(u64 old, u64 b) const { return to_slot(from_slot<double>(old) + from_slot<double>(b)); }
+};
 template <const Format& kFormat>
 struct AddNarrow {
     u16 operator()(u16 old, u16 b) const {
-        return static_cast<u16>(narrow(kFormat, fused_to_odd(widen(kFormat, old), 1, widen(kFormat, b)), Rounding::Nearest));
+        return static_cast<u16>(
+            narrow(kFormat, fused_to_odd(widen(kFormat, old), 1, widen(kFormat, b)), Rounding::Nearest));
     }
 };
 // Each half is atomic by itself (PTX ISA, "atom"); here both are at once.
@@ -150,7 +200,8 @@ bool decode_atomic(Decode& decode) {
         return false;
     if (decode.take("async"))
         Decode::unknown("red.async is not known");
-    for (const std::string_view word : {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz"})
+    for (const std::string_view word :
+         {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz"})
         decode.take(word);
     const bool policy = decode.take("L2::cache_hint");
     const std::string_view space = decode.take_space();

@@ -7,16 +7,54 @@
 namespace vgpu::ptx {
 namespace {
 
-struct And { template <class T> T operator()(T a, T b) const { return a & b; } };
-struct Or { template <class T> T operator()(T a, T b) const { return a | b; } };
-struct Xor { template <class T> T operator()(T a, T b) const { return a ^ b; } };
-struct Not { template <class T> T operator()(T a) const { return static_cast<T>(~a); } };
-struct NotOne { u64 operator()(u64 a) const { return (a & 1) ^ 1; } };
-struct IsZero { template <class T> T operator()(T a) const { return a == 0; } };
-struct Population { template <class T> u32 operator()(T a) const { return static_cast<u32>(std::popcount(a)); } };
-struct LeadingZeros { template <class T> u32 operator()(T a) const { return static_cast<u32>(std::countl_zero(a)); } };
+struct And {
+    template <class T>
+    T operator()(T a, T b) const {
+        return a & b;
+    }
+};
+struct Or {
+    template <class T>
+    T operator()(T a, T b) const {
+        return a | b;
+    }
+};
+struct Xor {
+    template <class T>
+    T operator()(T a, T b) const {
+        return a ^ b;
+    }
+};
+struct Not {
+    template <class T>
+    T operator()(T a) const {
+        return static_cast<T>(~a);
+    }
+};
+struct NotOne {
+    u64 operator()(u64 a) const { return (a & 1) ^ 1; }
+};
+struct IsZero {
+    template <class T>
+    T operator()(T a) const {
+        return a == 0;
+    }
+};
+struct Population {
+    template <class T>
+    u32 operator()(T a) const {
+        return static_cast<u32>(std::popcount(a));
+    }
+};
+struct LeadingZeros {
+    template <class T>
+    u32 operator()(T a) const {
+        return static_cast<u32>(std::countl_zero(a));
+    }
+};
 struct Reverse {
-    template <class T> T operator()(T a) const {
+    template <class T>
+    T operator()(T a) const {
         T result = 0;
         for (unsigned i = 0; i < 8 * sizeof(T); ++i)
             result |= (a >> i & 1) << (8 * sizeof(T) - 1 - i);
@@ -26,10 +64,14 @@ struct Reverse {
 
 // Shifts by more than the width are as by the width (PTX ISA, "shl" and "shr").
 struct ShiftLeft {
-    template <class T> T operator()(T a, u32 b) const { return b >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << b); }
+    template <class T>
+    T operator()(T a, u32 b) const {
+        return b >= 8 * sizeof(T) ? T{0} : static_cast<T>(a << b);
+    }
 };
 struct ShiftRight {
-    template <class T> T operator()(T a, u32 b) const {
+    template <class T>
+    T operator()(T a, u32 b) const {
         return static_cast<T>(a >> std::min<u32>(b, 8 * sizeof(T) - 1) >> (b >= 8 * sizeof(T) ? 1 : 0));
     }
 };
@@ -60,14 +102,38 @@ template <template <class> class Form>
 Handler unsigned_of(Type type) {
     return bytes_of(type) == 8 ? Form<u64>::handler : bytes_of(type) == 4 ? Form<u32>::handler : Form<u16>::handler;
 }
-template <class T> struct Nots { static constexpr Handler handler = unary<T, T, Not>; };
-template <class T> struct Zeros { static constexpr Handler handler = unary<T, T, IsZero>; };
-template <class T> struct Populations { static constexpr Handler handler = unary<u32, T, Population>; };
-template <class T> struct Leading { static constexpr Handler handler = unary<u32, T, LeadingZeros>; };
-template <class T> struct Reverses { static constexpr Handler handler = unary<T, T, Reverse>; };
-template <class T> struct Lefts { static constexpr Handler handler = shift<T, ShiftLeft>; };
-template <class T> struct Rights { static constexpr Handler handler = shift<T, ShiftRight>; };
-template <class T> struct SignedRights { static constexpr Handler handler = shift<std::make_signed_t<T>, ShiftRight>; };
+template <class T>
+struct Nots {
+    static constexpr Handler handler = unary<T, T, Not>;
+};
+template <class T>
+struct Zeros {
+    static constexpr Handler handler = unary<T, T, IsZero>;
+};
+template <class T>
+struct Populations {
+    static constexpr Handler handler = unary<u32, T, Population>;
+};
+template <class T>
+struct Leading {
+    static constexpr Handler handler = unary<u32, T, LeadingZeros>;
+};
+template <class T>
+struct Reverses {
+    static constexpr Handler handler = unary<T, T, Reverse>;
+};
+template <class T>
+struct Lefts {
+    static constexpr Handler handler = shift<T, ShiftLeft>;
+};
+template <class T>
+struct Rights {
+    static constexpr Handler handler = shift<T, ShiftRight>;
+};
+template <class T>
+struct SignedRights {
+    static constexpr Handler handler = shift<std::make_signed_t<T>, ShiftRight>;
+};
 
 u32 logic3(u32 a, u32 b, u32 c, unsigned table) {
     u32 result = 0;
@@ -80,7 +146,8 @@ void look_up(Warp& warp, const Op& op, Mask mask) {
     const u64 *a = warp.get(op.a), *b = warp.get(op.b), *c = warp.get(op.c), *table = warp.get(op.e);
     u64* d = warp.at(op.d);
     lanes(mask, [&](unsigned i) {
-        d[i] = logic3(static_cast<u32>(a[i]), static_cast<u32>(b[i]), static_cast<u32>(c[i]), static_cast<u8>(table[i]));
+        d[i] =
+            logic3(static_cast<u32>(a[i]), static_cast<u32>(b[i]), static_cast<u32>(c[i]), static_cast<u8>(table[i]));
     });
 }
 
@@ -128,7 +195,8 @@ void permute(Warp& warp, const Op& op, Mask mask) {
         const u32 selector = static_cast<u32>(c[i]);
         u32 result = 0;
         for (u32 k = 0; k < 4; ++k)
-            result |= pick_byte(bytes, op.detail == 0 ? selector >> (4 * k) & 15 : mode_selector(op.detail, selector & 3, k) & 7)
+            result |= pick_byte(bytes, op.detail == 0 ? selector >> (4 * k) & 15
+                                                      : mode_selector(op.detail, selector & 3, k) & 7)
                       << (8 * k);
         d[i] = result;
     });
@@ -311,8 +379,14 @@ Handler sized(Type type) {
             return nullptr;
     }
 }
-template <class T> struct Extract { static constexpr Handler handler = extract<T>; };
-template <class T> struct FindFirst { static constexpr Handler handler = find_first<T>; };
+template <class T>
+struct Extract {
+    static constexpr Handler handler = extract<T>;
+};
+template <class T>
+struct FindFirst {
+    static constexpr Handler handler = find_first<T>;
+};
 
 void decode_dot(Decode& decode, bool of_four) {
     const bool high = decode.take("hi");

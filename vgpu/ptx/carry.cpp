@@ -48,7 +48,8 @@ void multiply_add(Warp& warp, const Op& op, Mask mask) {
     const u64 *a = warp.get(op.a), *b = warp.get(op.b), *c = warp.get(op.c);
     u64* d = warp.at(op.d);
     lanes(mask, [&](unsigned i) {
-        const T x = product(static_cast<T>(a[i]), static_cast<T>(b[i]), (op.detail & kHigh) != 0, (op.detail & kSigned) != 0);
+        const T x =
+            product(static_cast<T>(a[i]), static_cast<T>(b[i]), (op.detail & kHigh) != 0, (op.detail & kSigned) != 0);
         d[i] = sum<T, false>(warp, op, i, x, static_cast<T>(c[i]));
     });
 }
@@ -73,8 +74,9 @@ bool decode_carry(Decode& decode) {
     const s32 d = decode.destination(0), a = decode.value(1, type), b = decode.value(2, type);
     const s32 c = mad ? decode.value(3, type) : kNone;
     Op& op = decode.emit(mad     ? wide ? multiply_add<u64> : multiply_add<u32>
-                         : minus ? wide ? add<u64, true> : add<u32, true>
-                                 : wide ? add<u64, false> : add<u32, false>);
+                             : minus ? wide ? add<u64, true> : add<u32, true>
+                             : wide ? add<u64, false>
+                                 : add<u32, false>);
     op.d = d;
     op.a = a;
     op.b = b;

@@ -32,10 +32,35 @@ constexpr u64 kSharedWindow = u64{1} << kWindowShift;
 constexpr u64 kLocalWindow = u64{2} << kWindowShift;
 constexpr u64 kParameterWindow = u64{3} << kWindowShift;
 constexpr u64 kCodeWindow = u64{4} << kWindowShift;
+constexpr u64 kWorkspaceWindow = u64{5} << kWindowShift;  // of a cooperative launch
 
 enum class Type : u8 {
-    None, Pred, B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64,
-    F16, F16x2, BF16, BF16x2, F32, F64, TF32, E4M3x2, E5M2x2, U16x2, S16x2
+    None,
+    Pred,
+    B8,
+    B16,
+    B32,
+    B64,
+    B128,
+    U8,
+    U16,
+    U32,
+    U64,
+    S8,
+    S16,
+    S32,
+    S64,
+    F16,
+    F16x2,
+    BF16,
+    BF16x2,
+    F32,
+    F64,
+    TF32,
+    E4M3x2,
+    E5M2x2,
+    U16x2,
+    S16x2
 };
 Type type_of(std::string_view name);  // None: PTX has no such type, or the engine does not know it
 unsigned bytes_of(Type type);

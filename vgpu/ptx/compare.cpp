@@ -5,15 +5,55 @@
 namespace vgpu::ptx {
 namespace {
 
-struct Equal { template <class T> bool operator()(T a, T b) const { return a == b; } };
-struct NotEqual { template <class T> bool operator()(T a, T b) const { return a < b || a > b; } };
-struct Less { template <class T> bool operator()(T a, T b) const { return a < b; } };
-struct LessEqual { template <class T> bool operator()(T a, T b) const { return a <= b; } };
-struct Greater { template <class T> bool operator()(T a, T b) const { return a > b; } };
-struct GreaterEqual { template <class T> bool operator()(T a, T b) const { return a >= b; } };
-struct Numbers { template <class T> bool operator()(T a, T b) const { return a == a && b == b; } };
+struct Equal {
+    template <class T>
+    bool operator()(T a, T b) const {
+        return a == b;
+    }
+};
+struct NotEqual {
+    template <class T>
+    bool operator()(T a, T b) const {
+        return a < b || a > b;
+    }
+};
+struct Less {
+    template <class T>
+    bool operator()(T a, T b) const {
+        return a < b;
+    }
+};
+struct LessEqual {
+    template <class T>
+    bool operator()(T a, T b) const {
+        return a <= b;
+    }
+};
+struct Greater {
+    template <class T>
+    bool operator()(T a, T b) const {
+        return a > b;
+    }
+};
+struct GreaterEqual {
+    template <class T>
+    bool operator()(T a, T b) const {
+        return a >= b;
+    }
+};
+struct Numbers {
+    template <class T>
+    bool operator()(T a, T b) const {
+        return a == a && b == b;
+    }
+};
 template <class F>
-struct Not { template <class T> bool operator()(T a, T b) const { return !F{}(a, b); } };
+struct Not {
+    template <class T>
+    bool operator()(T a, T b) const {
+        return !F{}(a, b);
+    }
+};
 
 // Numbers of 16 bits as they lie in a register; in the high half where kShift is 16.
 template <const Format& kFormat, unsigned kShift, class F>
@@ -109,18 +149,38 @@ Handler comparison(Decode& decode, std::string_view name, Type type, bool ftz, b
     return handler;
 }
 
-struct And { bool operator()(bool a, bool b) const { return a && b; } };
-struct Or { bool operator()(bool a, bool b) const { return a || b; } };
-struct Xor { bool operator()(bool a, bool b) const { return a != b; } };
-struct Invert { bool operator()(bool a) const { return !a; } };
-struct Identity { bool operator()(bool a) const { return a; } };
+struct And {
+    bool operator()(bool a, bool b) const { return a && b; }
+};
+struct Or {
+    bool operator()(bool a, bool b) const { return a || b; }
+};
+struct Xor {
+    bool operator()(bool a, bool b) const { return a != b; }
+};
+struct Invert {
+    bool operator()(bool a) const { return !a; }
+};
+struct Identity {
+    bool operator()(bool a) const { return a; }
+};
 // What set makes of a truth.
-struct AllOnes { u32 operator()(bool a) const { return a ? ~0u : 0; } };
-struct OneFloat { float operator()(bool a) const { return a ? 1.0f : 0.0f; } };
-struct OneHalf { u16 operator()(bool a) const { return a ? 0x3c00 : 0; } };
-struct OneBrainHalf { u16 operator()(bool a) const { return a ? 0x3f80 : 0; } };
+struct AllOnes {
+    u32 operator()(bool a) const { return a ? ~0u : 0; }
+};
+struct OneFloat {
+    float operator()(bool a) const { return a ? 1.0f : 0.0f; }
+};
+struct OneHalf {
+    u16 operator()(bool a) const { return a ? 0x3c00 : 0; }
+};
+struct OneBrainHalf {
+    u16 operator()(bool a) const { return a ? 0x3f80 : 0; }
+};
 
-bool predicate_of(u64 bits) { return (bits & 1) != 0; }
+bool predicate_of(u64 bits) {
+    return (bits & 1) != 0;
+}
 
 template <class F>
 void combine(Warp& warp, const Op& op, Mask mask) {

@@ -160,8 +160,8 @@ const Format* format_of(Type type) {
 
 // A whole number as a double that rounds to few bits as the number does: what is lost is kept as one low bit.
 double sticky(u64 magnitude) {
-    return static_cast<double>(magnitude >> 53 != 0 ? (magnitude & ~u64{0xfff}) | ((magnitude & 0xfff) != 0 ? 0x1000 : 0)
-                                                    : magnitude);
+    return static_cast<double>(
+        magnitude >> 53 != 0 ? (magnitude & ~u64{0xfff}) | ((magnitude & 0xfff) != 0 ? 0x1000 : 0) : magnitude);
 }
 
 double read_number(Type type, u64 bits, bool ftz) {
@@ -172,7 +172,8 @@ double read_number(Type type, u64 bits, bool ftz) {
     if (type == Type::F64)
         return from_slot<double>(bits);
     const unsigned unused = 64 - 8 * bytes_of(type);
-    const s64 x = is_signed(type) ? static_cast<s64>(bits << unused) >> unused : static_cast<s64>(bits << unused >> unused);
+    const s64 x =
+        is_signed(type) ? static_cast<s64>(bits << unused) >> unused : static_cast<s64>(bits << unused >> unused);
     return is_signed(type) && x < 0 ? -sticky(0 - static_cast<u64>(x)) : sticky(static_cast<u64>(x));
 }
 
@@ -192,8 +193,10 @@ u64 write_number(Type type, double x, const Op& op) {
     const unsigned bits = 8 * bytes_of(type);
     const s64 value = to_integer<s64>(x, op.rounding);
     if (is_signed(type))
-        return to_slot(bits == 64 ? value : std::clamp<s64>(value, -(s64{1} << (bits - 1)), (s64{1} << (bits - 1)) - 1));
-    return bits == 64 ? static_cast<u64>(std::max<s64>(value, 0)) : static_cast<u64>(std::clamp<s64>(value, 0, (s64{1} << bits) - 1));
+        return to_slot(bits == 64 ? value
+                                  : std::clamp<s64>(value, -(s64{1} << (bits - 1)), (s64{1} << (bits - 1)) - 1));
+    return bits == 64 ? static_cast<u64>(std::max<s64>(value, 0))
+                      : static_cast<u64>(std::clamp<s64>(value, 0, (s64{1} << bits) - 1));
 }
 
 // Numbers of few bits go by way of double, which has room for all of them. `detail` is the type made, `target` the type
@@ -253,7 +256,8 @@ void fill(Op& op, const Wanted& wanted) {
 void decode_narrow(Decode& decode, Type to, Type type, const Wanted& wanted) {
     const bool pair = is_pair(to);
     decode.expect_operands(pair && !is_pair(type) ? 3 : 2);
-    const s32 d = decode.destination(0), a = decode.value(1, type), b = decode.operands() > 2 ? decode.value(2, type) : kNone;
+    const s32 d = decode.destination(0), a = decode.value(1, type),
+              b = decode.operands() > 2 ? decode.value(2, type) : kNone;
     Op& op = decode.emit(to == Type::TF32 ? convert_tf32 : pair ? convert_pair : convert_narrow);
     op.d = d;
     op.a = a;

@@ -14,12 +14,12 @@ struct TypeName {
     unsigned bytes;
 };
 constexpr TypeName kTypes[] = {
-    {"pred", Type::Pred, 1},     {"b8", Type::B8, 1},           {"b16", Type::B16, 2},        {"b32", Type::B32, 4},
-    {"b64", Type::B64, 8},       {"b128", Type::B128, 16},      {"u8", Type::U8, 1},          {"u16", Type::U16, 2},
-    {"u32", Type::U32, 4},       {"u64", Type::U64, 8},         {"s8", Type::S8, 1},          {"s16", Type::S16, 2},
-    {"s32", Type::S32, 4},       {"s64", Type::S64, 8},         {"f16", Type::F16, 2},        {"f16x2", Type::F16x2, 4},
-    {"bf16", Type::BF16, 2},     {"bf16x2", Type::BF16x2, 4},   {"f32", Type::F32, 4},        {"f64", Type::F64, 8},
-    {"tf32", Type::TF32, 4},     {"e4m3x2", Type::E4M3x2, 2},   {"e5m2x2", Type::E5M2x2, 2},  {"u16x2", Type::U16x2, 4},
+    {"pred", Type::Pred, 1},   {"b8", Type::B8, 1},         {"b16", Type::B16, 2},       {"b32", Type::B32, 4},
+    {"b64", Type::B64, 8},     {"b128", Type::B128, 16},    {"u8", Type::U8, 1},         {"u16", Type::U16, 2},
+    {"u32", Type::U32, 4},     {"u64", Type::U64, 8},       {"s8", Type::S8, 1},         {"s16", Type::S16, 2},
+    {"s32", Type::S32, 4},     {"s64", Type::S64, 8},       {"f16", Type::F16, 2},       {"f16x2", Type::F16x2, 4},
+    {"bf16", Type::BF16, 2},   {"bf16x2", Type::BF16x2, 4}, {"f32", Type::F32, 4},       {"f64", Type::F64, 8},
+    {"tf32", Type::TF32, 4},   {"e4m3x2", Type::E4M3x2, 2}, {"e5m2x2", Type::E5M2x2, 2}, {"u16x2", Type::U16x2, 4},
     {"s16x2", Type::S16x2, 4},
 };
 
@@ -47,8 +47,12 @@ unsigned bytes_of(Type type) {
     return found == std::end(kTypes) ? 0 : found->bytes;
 }
 
-bool is_signed(Type type) { return type >= Type::S8 && type <= Type::S64; }
-bool is_float(Type type) { return type >= Type::F16 && type <= Type::F64; }
+bool is_signed(Type type) {
+    return type >= Type::S8 && type <= Type::S64;
+}
+bool is_float(Type type) {
+    return type >= Type::F16 && type <= Type::F64;
+}
 
 const Kernel* Program::kernel(std::string_view name) const {
     for (const Routine& routine : routines_)
@@ -242,8 +246,8 @@ s32 Decode::destination(const Operand& operand) {
 }
 
 std::string_view Decode::take_space() {
-    for (const std::string_view space : {"global", "shared", "shared::cta", "shared::cluster", "local", "const", "param",
-                                         "param::entry", "param::func"})
+    for (const std::string_view space : {"global", "shared", "shared::cta", "shared::cluster", "local", "const",
+                                         "param", "param::entry", "param::func"})
         if (take(space))
             return space.substr(0, space.find(':'));
     return {};

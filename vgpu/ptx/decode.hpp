@@ -38,7 +38,11 @@ class Names {
 class Decode {
   public:
     Decode(Program& program, Names& names, const Instruction& instruction, std::vector<Op>& out, u32 source)
-        : instruction(instruction), names(names), program(program), out_(out), source_(source),
+        : instruction(instruction),
+          names(names),
+          program(program),
+          out_(out),
+          source_(source),
           modifiers_(instruction.modifiers) {}
 
     bool take(std::string_view modifier);
@@ -80,19 +84,19 @@ class Decode {
 };
 
 // True: the instruction is of the family, and is decoded.
-bool decode_integer(Decode& decode);    // integer.cpp
-bool decode_carry(Decode& decode);      // carry.cpp
-bool decode_bits(Decode& decode);       // bits.cpp
-bool decode_float(Decode& decode);      // real.cpp
+bool decode_integer(Decode& decode);  // integer.cpp
+bool decode_carry(Decode& decode);    // carry.cpp
+bool decode_bits(Decode& decode);     // bits.cpp
+bool decode_float(Decode& decode);    // real.cpp
 bool decode_approximate(Decode& decode);
-bool decode_half(Decode& decode);       // half.cpp
-bool decode_compare(Decode& decode);    // compare.cpp
-bool decode_convert(Decode& decode);    // convert.cpp
-bool decode_move(Decode& decode);       // move.cpp
-bool decode_memory(Decode& decode);     // memory.cpp
-bool decode_atomic(Decode& decode);     // atomic.cpp
-bool decode_flow(Decode& decode);       // flow.cpp
-bool decode_sync(Decode& decode);       // sync.cpp
+bool decode_half(Decode& decode);          // half.cpp
+bool decode_compare(Decode& decode);       // compare.cpp
+bool decode_convert(Decode& decode);       // convert.cpp
+bool decode_move(Decode& decode);          // move.cpp
+bool decode_memory(Decode& decode);        // memory.cpp
+bool decode_atomic(Decode& decode);        // atomic.cpp
+bool decode_flow(Decode& decode);          // flow.cpp
+bool decode_sync(Decode& decode);          // sync.cpp
 bool decode_asynchronous(Decode& decode);  // asynchronous.cpp
 
 Handler special_register(std::string_view name, std::string_view component);  // special.cpp

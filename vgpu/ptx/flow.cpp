@@ -5,8 +5,12 @@
 namespace vgpu::ptx {
 namespace {
 
-void exit_threads(Warp& warp, const Op&, Mask mask) { exit_lanes(warp, mask); }
-void return_threads(Warp& warp, const Op&, Mask mask) { return_lanes(warp, mask); }
+void exit_threads(Warp& warp, const Op&, Mask mask) {
+    exit_lanes(warp, mask);
+}
+void return_threads(Warp& warp, const Op&, Mask mask) {
+    return_lanes(warp, mask);
+}
 void trap(Warp&, const Op&, Mask mask) {
     throw Fault{Outcome::Kind::Trap, "the thread trapped", static_cast<unsigned>(__builtin_ctz(mask))};
 }

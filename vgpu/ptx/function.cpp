@@ -12,7 +12,9 @@ u32 align_up(u32 value, std::size_t alignment) {
     return static_cast<u32>((value + alignment - 1) / alignment * alignment);
 }
 
-std::size_t element_bytes(const Declaration& one) { return bytes_of(type_of(one.type)) * std::size_t{one.vector}; }
+std::size_t element_bytes(const Declaration& one) {
+    return bytes_of(type_of(one.type)) * std::size_t{one.vector};
+}
 u32 bytes_of(const Declaration& one) {
     return static_cast<u32>(std::min<std::size_t>(element_bytes(one) * one.elements, 1u << 30));
 }
@@ -20,13 +22,17 @@ std::size_t alignment_of(const Declaration& one) {
     return one.alignment != 0 ? one.alignment : std::max<std::size_t>(element_bytes(one), 1);
 }
 
+constexpr u64 kMostBytes = 1 << 24;  // of a function's variables in shared or local memory
+
 void illegal(Warp& warp, const Op& op, Mask mask) {
     const std::string& why = warp.grid->program->sources_[op.source].why;
     throw Fault{Outcome::Kind::IllegalInstruction, "the engine does not know this instruction: " + why,
                 static_cast<unsigned>(__builtin_ctz(mask))};
 }
 
-void leave(Warp& warp, const Op&, Mask mask) { return_lanes(warp, mask); }
+void leave(Warp& warp, const Op&, Mask mask) {
+    return_lanes(warp, mask);
+}
 
 // Names of registers that are declared as %r<12>, by what stands before the digits.
 struct Numbered {
@@ -38,8 +44,12 @@ struct Numbered {
 class FunctionDecoder final : public Names {
   public:
     FunctionDecoder(Program& program, const Function& function, Routine& routine, const Outside& outside,
-                     u32 shared_start)
-        : program_(program), function_(function), routine_(routine), outside_(outside), shared_(shared_start),
+                    u32 shared_start)
+        : program_(program),
+          function_(function),
+          routine_(routine),
+          outside_(outside),
+          shared_(shared_start),
           first_start_(static_cast<u32>(program.starts_.size())) {
         names_.resize(function.scopes.size());
         numbered_.resize(function.scopes.size());
@@ -65,6 +75,7 @@ class FunctionDecoder final : public Names {
         for (std::size_t i = routine_.pc; i < program_.code_.size(); ++i)
             if (program_.code_[i].flow == Flow::Branch)
                 program_.code_[i].target = program_.starts_[program_.code_[i].target];
+        temporary(1);  // a wrong .b128 operand may name the slot behind the last
         routine_.frame_bytes = align_up(routine_.frame_bytes, 16);
         routine_.kernel.local_bytes = routine_.frame_bytes;
     }
@@ -145,8 +156,9 @@ class FunctionDecoder final : public Names {
             declare_register(one, scope);
             return;
         }
-        u32* end = one.space == "shared" ? &shared_
-                   : one.space == "local" || one.space == "param" ? &routine_.frame_bytes : nullptr;
+        u32* end = one.space == "shared"                          ? &shared_
+                   : one.space == "local" || one.space == "param" ? &routine_.frame_bytes
+                                                                  : nullptr;
         if (end == nullptr)
             return;
         Symbol& symbol = names_[scope][one.name];
@@ -154,6 +166,9 @@ class FunctionDecoder final : public Names {
         symbol.parameter = one.space == "param";
         symbol.bytes = bytes_of(one);
         symbol.offset = align_up(*end, alignment_of(one));
+        if (u64{symbol.offset} + symbol.bytes > kMostBytes)
+            throw Refusal{Refusal::Kind::Unsupported, "line " + std::to_string(one.line) + ": \"" + std::string(one.name) +
+                                                          "\": ." + std::string(one.space) + " is not that large"};
         *end = symbol.offset + symbol.bytes;
     }
 

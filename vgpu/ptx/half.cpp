@@ -79,8 +79,9 @@ struct Name {
     Detail detail;
     unsigned operands;
 };
-constexpr Name kNames[] = {{"add", kAdd, 2}, {"sub", kSub, 2}, {"mul", kMul, 2}, {"fma", kFma, 3},         {"min", kMin, 2},
-                           {"max", kMax, 2}, {"neg", kNeg, 1}, {"abs", kAbs, 1}, {"ex2", kExponential, 1}, {"tanh", kTangent, 1}};
+constexpr Name kNames[] = {{"add", kAdd, 2},         {"sub", kSub, 2},     {"mul", kMul, 2}, {"fma", kFma, 3},
+                           {"min", kMin, 2},         {"max", kMax, 2},     {"neg", kNeg, 1}, {"abs", kAbs, 1},
+                           {"ex2", kExponential, 1}, {"tanh", kTangent, 1}};
 
 Type narrow_type(const Instruction& instruction) {
     for (const std::string_view word : instruction.modifiers) {
@@ -95,12 +96,14 @@ void decode_named(Decode& decode, const Name& name) {
     const Type type = decode.take_type();
     decode.take("rn");
     decode.take("approx");
-    const bool ftz = decode.take("ftz"), saturate = decode.take("sat"), relu = decode.take("relu"), nan = decode.take("NaN");
+    const bool ftz = decode.take("ftz"), saturate = decode.take("sat"), relu = decode.take("relu"),
+               nan = decode.take("NaN");
     decode.finish();
     decode.expect_operands(name.operands + 1);
     const bool pair = type == Type::F16x2 || type == Type::BF16x2;
     const s32 d = decode.destination(0), a = decode.value(1, type);
-    const s32 b = name.operands > 1 ? decode.value(2, type) : kNone, c = name.operands > 2 ? decode.value(3, type) : kNone;
+    const s32 b = name.operands > 1 ? decode.value(2, type) : kNone,
+              c = name.operands > 2 ? decode.value(3, type) : kNone;
     Op& op = decode.emit(type == Type::F16     ? compute_lanes<kHalf, false>
                          : type == Type::F16x2 ? compute_lanes<kHalf, true>
                          : pair                ? compute_lanes<kBrainHalf, true>

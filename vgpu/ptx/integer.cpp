@@ -13,12 +13,30 @@ template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 template <class T>
 struct WiderOf;
-template <> struct WiderOf<u16> { using type = u32; };
-template <> struct WiderOf<s16> { using type = s32; };
-template <> struct WiderOf<u32> { using type = u64; };
-template <> struct WiderOf<s32> { using type = s64; };
-template <> struct WiderOf<u64> { using type = unsigned __int128; };
-template <> struct WiderOf<s64> { using type = __int128; };
+template <>
+struct WiderOf<u16> {
+    using type = u32;
+};
+template <>
+struct WiderOf<s16> {
+    using type = s32;
+};
+template <>
+struct WiderOf<u32> {
+    using type = u64;
+};
+template <>
+struct WiderOf<s32> {
+    using type = s64;
+};
+template <>
+struct WiderOf<u64> {
+    using type = unsigned __int128;
+};
+template <>
+struct WiderOf<s64> {
+    using type = __int128;
+};
 template <class T>
 using Wider = typename WiderOf<T>::type;
 
@@ -27,10 +45,16 @@ template <class T>
 using Ring = std::conditional_t<sizeof(T) == 8, u64, u32>;
 
 struct Add {
-    template <class T> T operator()(T a, T b) const { return static_cast<T>(Ring<T>(a) + Ring<T>(b)); }
+    template <class T>
+    T operator()(T a, T b) const {
+        return static_cast<T>(Ring<T>(a) + Ring<T>(b));
+    }
 };
 struct Sub {
-    template <class T> T operator()(T a, T b) const { return static_cast<T>(Ring<T>(a) - Ring<T>(b)); }
+    template <class T>
+    T operator()(T a, T b) const {
+        return static_cast<T>(Ring<T>(a) - Ring<T>(b));
+    }
 };
 struct AddSaturated {
     s32 operator()(s32 a, s32 b) const { return saturated(s64{a} + b); }
@@ -42,65 +66,102 @@ struct SubSaturated {
     s32 operator()(s32 a, s32 b) const { return AddSaturated::saturated(s64{a} - b); }
 };
 struct MulLow {
-    template <class T> T operator()(T a, T b) const { return static_cast<T>(Ring<T>(a) * Ring<T>(b)); }
+    template <class T>
+    T operator()(T a, T b) const {
+        return static_cast<T>(Ring<T>(a) * Ring<T>(b));
+    }
 };
 struct MulHigh {
-    template <class T> T operator()(T a, T b) const {
+    template <class T>
+    T operator()(T a, T b) const {
         return static_cast<T>((static_cast<Wider<T>>(a) * static_cast<Wider<T>>(b)) >> (8 * sizeof(T)));
     }
 };
 struct MulWide {
-    template <class T> Wider<T> operator()(T a, T b) const {
+    template <class T>
+    Wider<T> operator()(T a, T b) const {
         return static_cast<Wider<T>>(static_cast<Wider<T>>(a) * static_cast<Wider<T>>(b));
     }
 };
 // Division by zero gives an unspecified value (PTX ISA, "div"): all ones here, as on GPUs.
 struct Div {
-    template <class T> T operator()(T a, T b) const {
+    template <class T>
+    T operator()(T a, T b) const {
         if (b == 0)
             return static_cast<T>(-1);
         return std::is_signed_v<T> && b == static_cast<T>(-1) ? Sub{}(T{0}, a) : static_cast<T>(a / b);
     }
 };
 struct Rem {
-    template <class T> T operator()(T a, T b) const {
+    template <class T>
+    T operator()(T a, T b) const {
         if (b == 0)
             return a;
         return std::is_signed_v<T> && b == static_cast<T>(-1) ? T{0} : static_cast<T>(a % b);
     }
 };
 struct Min {
-    template <class T> T operator()(T a, T b) const { return a < b ? a : b; }
+    template <class T>
+    T operator()(T a, T b) const {
+        return a < b ? a : b;
+    }
 };
 struct Max {
-    template <class T> T operator()(T a, T b) const { return a > b ? a : b; }
+    template <class T>
+    T operator()(T a, T b) const {
+        return a > b ? a : b;
+    }
 };
 struct MinRelu {
-    template <class T> T operator()(T a, T b) const { return std::max<T>(std::min(a, b), 0); }
+    template <class T>
+    T operator()(T a, T b) const {
+        return std::max<T>(std::min(a, b), 0);
+    }
 };
 struct MaxRelu {
-    template <class T> T operator()(T a, T b) const { return std::max<T>(std::max(a, b), 0); }
+    template <class T>
+    T operator()(T a, T b) const {
+        return std::max<T>(std::max(a, b), 0);
+    }
 };
 struct Abs {
-    template <class T> T operator()(T a) const { return a < 0 ? Sub{}(T{0}, a) : a; }
+    template <class T>
+    T operator()(T a) const {
+        return a < 0 ? Sub{}(T{0}, a) : a;
+    }
 };
 struct Neg {
-    template <class T> T operator()(T a) const { return Sub{}(T{0}, a); }
+    template <class T>
+    T operator()(T a) const {
+        return Sub{}(T{0}, a);
+    }
 };
 struct MadLow {
-    template <class T> T operator()(T a, T b, T c) const { return Add{}(MulLow{}(a, b), c); }
+    template <class T>
+    T operator()(T a, T b, T c) const {
+        return Add{}(MulLow{}(a, b), c);
+    }
 };
 struct MadHigh {
-    template <class T> T operator()(T a, T b, T c) const { return Add{}(MulHigh{}(a, b), c); }
+    template <class T>
+    T operator()(T a, T b, T c) const {
+        return Add{}(MulHigh{}(a, b), c);
+    }
 };
 struct MadHighSaturated {
     s32 operator()(s32 a, s32 b, s32 c) const { return AddSaturated{}(MulHigh{}(a, b), c); }
 };
 struct MadWide {
-    template <class T> Wider<T> operator()(T a, T b, Wider<T> c) const { return Add{}(MulWide{}(a, b), c); }
+    template <class T>
+    Wider<T> operator()(T a, T b, Wider<T> c) const {
+        return Add{}(MulWide{}(a, b), c);
+    }
 };
 struct Sad {
-    template <class T> T operator()(T a, T b, T c) const { return Add{}(c, a < b ? Sub{}(b, a) : Sub{}(a, b)); }
+    template <class T>
+    T operator()(T a, T b, T c) const {
+        return Add{}(c, a < b ? Sub{}(b, a) : Sub{}(a, b));
+    }
 };
 // The product of 24 bits has 48, of which .lo are the lowest 32 and .hi the highest.
 template <class T>
@@ -111,23 +172,50 @@ Wider<T> product24(T a, T b) {
         return u64{a & 0xffffff} * (b & 0xffffff);
 }
 struct Mul24Low {
-    template <class T> T operator()(T a, T b) const { return static_cast<T>(product24(a, b)); }
+    template <class T>
+    T operator()(T a, T b) const {
+        return static_cast<T>(product24(a, b));
+    }
 };
 struct Mul24High {
-    template <class T> T operator()(T a, T b) const { return static_cast<T>(product24(a, b) >> 16); }
+    template <class T>
+    T operator()(T a, T b) const {
+        return static_cast<T>(product24(a, b) >> 16);
+    }
 };
 struct Mad24Low {
-    template <class T> T operator()(T a, T b, T c) const { return Add{}(Mul24Low{}(a, b), c); }
+    template <class T>
+    T operator()(T a, T b, T c) const {
+        return Add{}(Mul24Low{}(a, b), c);
+    }
 };
 struct Mad24High {
-    template <class T> T operator()(T a, T b, T c) const { return Add{}(Mul24High{}(a, b), c); }
+    template <class T>
+    T operator()(T a, T b, T c) const {
+        return Add{}(Mul24High{}(a, b), c);
+    }
 };
 
-template <class T, class F> struct Two { static constexpr Handler handler = binary<T, T, F>; };
-template <class T, class F> struct One { static constexpr Handler handler = unary<T, T, F>; };
-template <class T, class F> struct Three { static constexpr Handler handler = ternary<T, T, T, F>; };
-template <class T, class F> struct TwoWide { static constexpr Handler handler = binary<Wider<T>, T, F>; };
-template <class T, class F> struct ThreeWide { static constexpr Handler handler = ternary<Wider<T>, T, Wider<T>, F>; };
+template <class T, class F>
+struct Two {
+    static constexpr Handler handler = binary<T, T, F>;
+};
+template <class T, class F>
+struct One {
+    static constexpr Handler handler = unary<T, T, F>;
+};
+template <class T, class F>
+struct Three {
+    static constexpr Handler handler = ternary<T, T, T, F>;
+};
+template <class T, class F>
+struct TwoWide {
+    static constexpr Handler handler = binary<Wider<T>, T, F>;
+};
+template <class T, class F>
+struct ThreeWide {
+    static constexpr Handler handler = ternary<Wider<T>, T, Wider<T>, F>;
+};
 
 template <template <class, class> class Form, class F>
 Handler by_type(Type type) {
@@ -175,7 +263,9 @@ template <class F>
 Handler of_halves(Type type) {
     return type == Type::U16x2 ? in_halves<u16, F> : in_halves<s16, F>;
 }
-bool is_halves(Type type) { return type == Type::U16x2 || type == Type::S16x2; }
+bool is_halves(Type type) {
+    return type == Type::U16x2 || type == Type::S16x2;
+}
 
 void emit(Decode& decode, Handler handler, Type type, Type last, std::size_t operands) {
     if (handler == nullptr)
@@ -193,10 +283,10 @@ void emit(Decode& decode, Handler handler, Type type, Type last, std::size_t ope
 
 void decode_sum(Decode& decode, bool minus, Type type) {
     const bool saturated = decode.take("sat") && type == Type::S32;
-    const Handler handler = saturated           ? minus ? binary<s32, s32, SubSaturated> : binary<s32, s32, AddSaturated>
-                            : is_halves(type) ? minus ? of_halves<Sub>(type) : of_halves<Add>(type)
-                            : minus             ? by_type<Two, Sub>(type)
-                                                : by_type<Two, Add>(type);
+    const Handler handler = saturated         ? minus ? binary<s32, s32, SubSaturated> : binary<s32, s32, AddSaturated>
+                                    : is_halves(type) ? minus ? of_halves<Sub>(type) : of_halves<Add>(type)
+                                    : minus ? by_type<Two, Sub>(type)
+                                              : by_type<Two, Add>(type);
     emit(decode, handler, type, type, 3);
 }
 
@@ -215,8 +305,8 @@ void decode_mad(Decode& decode, Type type) {
     if (decode.take("wide"))
         emit(decode, by_type<ThreeWide, MadWide>(type), type, Type::B64, 4);
     else if (decode.take("hi"))
-        emit(decode, decode.take("sat") ? ternary<s32, s32, s32, MadHighSaturated> : by_type<Three, MadHigh>(type), type,
-             type, 4);
+        emit(decode, decode.take("sat") ? ternary<s32, s32, s32, MadHighSaturated> : by_type<Three, MadHigh>(type),
+             type, type, 4);
     else if (decode.take("lo"))
         emit(decode, by_type<Three, MadLow>(type), type, type, 4);
     else
@@ -235,13 +325,12 @@ void decode_24(Decode& decode, bool adds, Type type) {
 
 void decode_extreme(Decode& decode, bool most, Type type) {
     const bool relu = decode.take("relu");
-    const Handler handler =
-        is_halves(type) ? relu   ? most ? of_halves<MaxRelu>(type) : of_halves<MinRelu>(type)
-                          : most ? of_halves<Max>(type)
-                                 : of_halves<Min>(type)
-        : relu          ? most ? by_type<Two, MaxRelu>(type) : by_type<Two, MinRelu>(type)
-        : most          ? by_type<Two, Max>(type)
-                        : by_type<Two, Min>(type);
+    const Handler handler = is_halves(type) ? relu   ? most ? of_halves<MaxRelu>(type) : of_halves<MinRelu>(type)
+                                                : most ? of_halves<Max>(type)
+                                                     : of_halves<Min>(type)
+                            : relu ? most ? by_type<Two, MaxRelu>(type) : by_type<Two, MinRelu>(type)
+                            : most ? by_type<Two, Max>(type)
+                                            : by_type<Two, Min>(type);
     emit(decode, handler, type, type, 3);
 }
 

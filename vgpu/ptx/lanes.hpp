@@ -63,9 +63,8 @@ template <class D, class A, class C, class F>
 void ternary(Warp& warp, const Op& op, Mask mask) {
     const u64 *a = warp.get(op.a), *b = warp.get(op.b), *c = warp.get(op.c);
     u64* d = warp.at(op.d);
-    lanes(mask, [&](unsigned i) {
-        d[i] = to_slot<D>(F{}(from_slot<A>(a[i]), from_slot<A>(b[i]), from_slot<C>(c[i])));
-    });
+    lanes(mask,
+          [&](unsigned i) { d[i] = to_slot<D>(F{}(from_slot<A>(a[i]), from_slot<A>(b[i]), from_slot<C>(c[i]))); });
 }
 
 }  // namespace vgpu::ptx

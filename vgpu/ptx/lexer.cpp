@@ -8,10 +8,18 @@
 namespace vgpu::ptx {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool starts_word(char c) { return is_letter(c) || c == '_' || c == '$' || c == '%'; }
-bool continues_word(char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '$'; }
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool starts_word(char c) {
+    return is_letter(c) || c == '_' || c == '$' || c == '%';
+}
+bool continues_word(char c) {
+    return is_letter(c) || is_digit(c) || c == '_' || c == '$';
+}
 
 class Splitter {
   public:
@@ -100,7 +108,8 @@ class Splitter {
         std::size_t end = at_;
         while (is_digit(at(end)))
             ++end;
-        const bool exponent = (at(end) == 'e' || at(end) == 'E') && (is_digit(at(end + 1)) || at(end + 1) == '-' || at(end + 1) == '+');
+        const bool exponent =
+            (at(end) == 'e' || at(end) == 'E') && (is_digit(at(end + 1)) || at(end + 1) == '-' || at(end + 1) == '+');
         if (exponent || (at(end) == '.' && is_digit(at(end + 1))))
             return decimal_float();
         return integer(at(at_) == '0' ? 8 : 10, 0);
@@ -144,6 +153,8 @@ class Splitter {
 
 }  // namespace
 
-std::vector<Token> split(std::string_view text) { return Splitter(text).run(); }
+std::vector<Token> split(std::string_view text) {
+    return Splitter(text).run();
+}
 
 }  // namespace vgpu::ptx

@@ -9,7 +9,9 @@
 namespace vgpu::ptx {
 namespace {
 
-std::size_t element_bytes(const Declaration& one) { return bytes_of(type_of(one.type)) * std::size_t{one.vector}; }
+std::size_t element_bytes(const Declaration& one) {
+    return bytes_of(type_of(one.type)) * std::size_t{one.vector};
+}
 
 Builtin builtin(std::string_view name) {
     if (name == "vprintf")
@@ -72,7 +74,8 @@ class Linker {
 
     void declare_variable(Part& part, const Declaration& one) {
         if (type_of(one.type) == Type::None)
-            refuse(Refusal::Kind::Unsupported, one.line, one.name, "its type ." + std::string(one.type) + " is not known");
+            refuse(Refusal::Kind::Unsupported, one.line, one.name,
+                   "its type ." + std::string(one.type) + " is not known");
         if (one.space == "shared") {
             declare_shared(part, one);
             return;
@@ -88,7 +91,8 @@ class Linker {
             return;
         Variable variable;
         variable.name = unique(one.name);
-        variable.bytes = element_bytes(one) * (one.open_array ? std::max<std::size_t>(one.initial.size(), 1) : one.elements);
+        variable.bytes =
+            element_bytes(one) * (one.open_array ? std::max<std::size_t>(one.initial.size(), 1) : one.elements);
         if (variable.bytes > std::size_t{1} << 36)
             refuse(Refusal::Kind::Unsupported, one.line, one.name, "it is too large");
         variable.alignment = one.alignment != 0 ? one.alignment : std::max<std::size_t>(element_bytes(one), 1);
@@ -131,7 +135,8 @@ class Linker {
         routine.defined = true;
         if (function.max_threads != 0)
             routine.kernel.max_threads = function.max_threads;
-        std::copy(std::begin(function.cluster), std::end(function.cluster), std::begin(routine.kernel.required_cluster));
+        std::copy(std::begin(function.cluster), std::end(function.cluster),
+                  std::begin(routine.kernel.required_cluster));
         check_types(function);
         lay_out(function, routine);
         bodies_.push_back({&part, &function});
@@ -141,7 +146,8 @@ class Linker {
         for (const auto* list : {&function.prototype.parameters, &function.prototype.results})
             for (const Declaration& one : *list)
                 if (type_of(one.type) == Type::None)
-                    refuse(Refusal::Kind::Unsupported, one.line, one.name, "its type ." + std::string(one.type) + " is not known");
+                    refuse(Refusal::Kind::Unsupported, one.line, one.name,
+                           "its type ." + std::string(one.type) + " is not known");
     }
 
     // False: there is a definition already, which holds.
@@ -181,7 +187,8 @@ class Linker {
     void resolve_name(Part& part, std::string_view name, unsigned line) {
         if (part.names.contains(name))
             return;
-        if (const auto found = globals_.find(name); found != globals_.end() && found->second.linkage != Linkage::Extern) {
+        if (const auto found = globals_.find(name);
+            found != globals_.end() && found->second.linkage != Linkage::Extern) {
             part.names[name] = found->second.symbol;
             return;
         }
@@ -301,12 +308,13 @@ class Linker {
                 starts[i] = reaches_common(uses, i) ? (common_shared_ + 15) / 16 * 16 : 0;
             Routine& routine = program_.routines_[i];
             const auto& names = part->names;
-            decode_function(program_, *function, routine,
-                            [&names](std::string_view name) {
-                                const auto found = names.find(name);
-                                return found == names.end() ? Symbol{} : found->second;
-                            },
-                            starts[i]);
+            decode_function(
+                program_, *function, routine,
+                [&names](std::string_view name) {
+                    const auto found = names.find(name);
+                    return found == names.end() ? Symbol{} : found->second;
+                },
+                starts[i]);
             if (function->entry)
                 routine.kernel.static_shared_bytes = shared_bytes_of(*function, starts[i]);
         }
@@ -332,8 +340,8 @@ class Linker {
     std::deque<Part> parts_;
     std::map<std::string_view, Global> globals_;
     std::set<std::string> taken_;
-    std::vector<std::pair<const Part*, Declaration>> declarations_;    // of each variable
-    std::vector<std::pair<const Part*, const Function*>> bodies_;      // of each routine
+    std::vector<std::pair<const Part*, Declaration>> declarations_;  // of each variable
+    std::vector<std::pair<const Part*, const Function*>> bodies_;    // of each routine
     u32 common_shared_ = 0;
     std::size_t dynamic_alignment_ = 16;
 };

@@ -24,6 +24,7 @@ struct Grid {
     u32 stack_bytes = 0;
     u64 steps = 0;  // warp instructions, which is also the clock
     u64 id = 0;
+    alignas(16) std::array<std::byte, 64> workspace{};
 };
 
 struct Barrier {

@@ -109,8 +109,8 @@ struct StoreSeveral {
 // How long a line is kept in which cache changes no result (PTX ISA, "Cache Operators" and "Cache Eviction Priority
 // Hints"), nor does a scope: all of them are coherent here. True: there is one more operand, a cache policy.
 bool take_hints(Decode& decode) {
-    for (const std::string_view word : {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified", "cta", "cluster", "gpu",
-                                        "sys", "mmio", "weak", "volatile", "relaxed"})
+    for (const std::string_view word : {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified", "cta", "cluster",
+                                        "gpu", "sys", "mmio", "weak", "volatile", "relaxed"})
         decode.take(word);
     const bool policy = decode.take("L2::cache_hint");
     while (decode.take_like("L1::") || decode.take_like("L2::")) {
@@ -152,7 +152,8 @@ void decode_access(Decode& decode, bool to_write) {
     std::vector<s32> slots = slots_of(decode, decode.operand(to_write ? 1 : 0), count, type, !to_write);
     const Type word = type == Type::B128 ? Type::B64 : type;
     const bool extend = is_signed(type) && !to_write, several = slots.size() > 1;
-    const Handler handler = several ? to_write ? by_width<StoreSeveral>(word, extend) : by_width<LoadSeveral>(word, extend)
+    const Handler handler = several
+                                ? to_write ? by_width<StoreSeveral>(word, extend) : by_width<LoadSeveral>(word, extend)
                             : to_write ? by_width<Store>(word, extend)
                                        : by_width<Load>(word, extend);
     if (handler == nullptr || type == Type::Pred)

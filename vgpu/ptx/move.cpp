@@ -20,7 +20,9 @@ void select(Warp& warp, const Op& op, Mask mask) {
     lanes(mask, [&](unsigned i) { d[i] = (p[i] & 1) != 0 ? a[i] : b[i]; });
 }
 
-u64 low_bits(unsigned bytes) { return bytes >= 8 ? ~u64{0} : (u64{1} << (8 * bytes)) - 1; }
+u64 low_bits(unsigned bytes) {
+    return bytes >= 8 ? ~u64{0} : (u64{1} << (8 * bytes)) - 1;
+}
 
 // `detail` is the bytes of an element; the whole is one slot, or two from `d` on for 128 bits.
 void pack(Warp& warp, const Op& op, Mask mask) {

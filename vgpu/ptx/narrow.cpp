@@ -12,7 +12,8 @@ double widen(const Format& format, u32 bits) {
     const int shift = 1 - format.bias() - format.mantissa_bits;
     if (exponent == 0)
         return sign * std::ldexp(static_cast<double>(mantissa), shift);
-    return sign * std::ldexp(static_cast<double>(mantissa | 1u << format.mantissa_bits), shift + static_cast<int>(exponent) - 1);
+    return sign * std::ldexp(static_cast<double>(mantissa | 1u << format.mantissa_bits),
+                             shift + static_cast<int>(exponent) - 1);
 }
 
 namespace {

@@ -45,14 +45,20 @@ class RoundingMode {
 };
 
 // Results that are NaN: of .f32 a canonical one (PTX ISA, "Floating Point Instructions"), of .f64 what the host gives.
-inline float canonical(float x) { return x != x ? std::bit_cast<float>(0x7fffffffu) : x; }
-inline double canonical(double x) { return x; }
+inline float canonical(float x) {
+    return x != x ? std::bit_cast<float>(0x7fffffffu) : x;
+}
+inline double canonical(double x) {
+    return x;
+}
 
 inline float flushed(float x) {
     const u32 bits = std::bit_cast<u32>(x);
     return (bits & 0x7f800000) == 0 ? std::bit_cast<float>(bits & 0x80000000) : x;
 }
-inline double flushed(double x) { return x; }
+inline double flushed(double x) {
+    return x;
+}
 
 template <class T>
 T saturated(T x) {

@@ -55,7 +55,7 @@ void parse_name(Words& words, Operand& operand, unsigned depth) {
 void parse_number(Words& words, Operand& operand) {
     const bool inverted = words.take_sign('~');
     const bool negative = !inverted && words.take_sign('-');
-    const Token& number = words.take();
+    const Token& number = words.peek();
     operand.value = number.value;
     if (number.kind == Token::Kind::Integer) {
         operand.kind = Operand::Kind::Integer;
@@ -69,6 +69,7 @@ void parse_number(Words& words, Operand& operand) {
     } else {
         words.fail("an operand is missing");
     }
+    words.take();
 }
 
 Operand parse_nested(Words& words, unsigned depth) {
@@ -94,7 +95,9 @@ Operand parse_nested(Words& words, unsigned depth) {
 
 }  // namespace
 
-Operand parse_operand(Words& words) { return parse_nested(words, 0); }
+Operand parse_operand(Words& words) {
+    return parse_nested(words, 0);
+}
 
 Instruction parse_instruction(Words& words) {
     const Token first = words.peek();

@@ -33,8 +33,8 @@ class Arguments {
 };
 
 struct Conversion {
-    std::string flags;   // with width and precision
-    bool wide = false;   // of eight bytes
+    std::string flags;  // with width and precision
+    bool wide = false;  // of eight bytes
     char kind = '\0';
     std::size_t end = 0;
 };
@@ -79,7 +79,8 @@ std::string convert(Warp& warp, unsigned lane, const Conversion& one, Arguments&
         case 'o':
         case 'x':
         case 'X':
-            return formatted(start + "ll" + one.kind, static_cast<unsigned long long>(arguments.next(one.wide ? 8 : 4)));
+            return formatted(start + "ll" + one.kind,
+                             static_cast<unsigned long long>(arguments.next(one.wide ? 8 : 4)));
         case 'c':
             return formatted(start + "c", static_cast<int>(static_cast<u8>(arguments.next(4))));
         case 'f':

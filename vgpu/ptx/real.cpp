@@ -6,28 +6,95 @@
 namespace vgpu::ptx {
 namespace {
 
-struct Add { template <class T> T operator()(T a, T b) const { return a + b; } };
-struct Sub { template <class T> T operator()(T a, T b) const { return a - b; } };
-struct Mul { template <class T> T operator()(T a, T b) const { return a * b; } };
-struct Div { template <class T> T operator()(T a, T b) const { return a / b; } };
-struct Fma { template <class T> T operator()(T a, T b, T c) const { return std::fma(a, b, c); } };
-struct Rcp { template <class T> T operator()(T a) const { return T{1} / a; } };
-struct Sqrt { template <class T> T operator()(T a) const { return std::sqrt(a); } };
-struct Rsqrt { template <class T> T operator()(T a) const { return T{1} / std::sqrt(a); } };
-struct Sin { template <class T> T operator()(T a) const { return std::sin(a); } };
-struct Cos { template <class T> T operator()(T a) const { return std::cos(a); } };
-struct Lg2 { template <class T> T operator()(T a) const { return std::log2(a); } };
-struct Ex2 { template <class T> T operator()(T a) const { return std::exp2(a); } };
-struct Tanh { template <class T> T operator()(T a) const { return std::tanh(a); } };
+struct Add {
+    template <class T>
+    T operator()(T a, T b) const {
+        return a + b;
+    }
+};
+struct Sub {
+    template <class T>
+    T operator()(T a, T b) const {
+        return a - b;
+    }
+};
+struct Mul {
+    template <class T>
+    T operator()(T a, T b) const {
+        return a * b;
+    }
+};
+struct Div {
+    template <class T>
+    T operator()(T a, T b) const {
+        return a / b;
+    }
+};
+struct Fma {
+    template <class T>
+    T operator()(T a, T b, T c) const {
+        return std::fma(a, b, c);
+    }
+};
+struct Rcp {
+    template <class T>
+    T operator()(T a) const {
+        return T{1} / a;
+    }
+};
+struct Sqrt {
+    template <class T>
+    T operator()(T a) const {
+        return std::sqrt(a);
+    }
+};
+struct Rsqrt {
+    template <class T>
+    T operator()(T a) const {
+        return T{1} / std::sqrt(a);
+    }
+};
+struct Sin {
+    template <class T>
+    T operator()(T a) const {
+        return std::sin(a);
+    }
+};
+struct Cos {
+    template <class T>
+    T operator()(T a) const {
+        return std::cos(a);
+    }
+};
+struct Lg2 {
+    template <class T>
+    T operator()(T a) const {
+        return std::log2(a);
+    }
+};
+struct Ex2 {
+    template <class T>
+    T operator()(T a) const {
+        return std::exp2(a);
+    }
+};
+struct Tanh {
+    template <class T>
+    T operator()(T a) const {
+        return std::tanh(a);
+    }
+};
 struct Min {
-    template <class T> T operator()(T a, T b) const {
+    template <class T>
+    T operator()(T a, T b) const {
         if (a != a || b != b)
             return a != a ? b : a;
         return a == b ? (std::signbit(a) ? a : b) : a < b ? a : b;  // -0 is less than +0
     }
 };
 struct Max {
-    template <class T> T operator()(T a, T b) const {
+    template <class T>
+    T operator()(T a, T b) const {
         if (a != a || b != b)
             return a != a ? b : a;
         return a == b ? (std::signbit(a) ? b : a) : a > b ? a : b;
@@ -35,18 +102,37 @@ struct Max {
 };
 template <class F>
 struct WithNan {
-    template <class T> T operator()(T a, T b) const { return a != a ? a : b != b ? b : F{}(a, b); }
+    template <class T>
+    T operator()(T a, T b) const {
+        return a != a ? a : b != b ? b : F{}(a, b);
+    }
 };
 template <class F>
 struct XorSigned {
-    template <class T> T operator()(T a, T b) const {
+    template <class T>
+    T operator()(T a, T b) const {
         const T sign = std::copysign(T{1}, a) * std::copysign(T{1}, b);
         return std::copysign(F{}(std::fabs(a), std::fabs(b)), sign);
     }
 };
-struct Abs { template <class T> T operator()(T a) const { return std::fabs(a); } };
-struct Neg { template <class T> T operator()(T a) const { return -a; } };
-struct CopySign { template <class T> T operator()(T a, T b) const { return std::copysign(b, a); } };
+struct Abs {
+    template <class T>
+    T operator()(T a) const {
+        return std::fabs(a);
+    }
+};
+struct Neg {
+    template <class T>
+    T operator()(T a) const {
+        return -a;
+    }
+};
+struct CopySign {
+    template <class T>
+    T operator()(T a, T b) const {
+        return std::copysign(b, a);
+    }
+};
 
 template <class T, class F, unsigned kOperands>
 void plain(Warp& warp, const Op& op, Mask mask) {
@@ -94,7 +180,7 @@ void emit(Decode& decode, Type type) {
         operands[i] = decode.value(i, type);
     const bool modifies = rounding != Rounding::Nearest || ftz || saturate;
     Op& op = decode.emit(type == Type::F64 ? modifies ? modified<double, F, kOperands> : plain<double, F, kOperands>
-                         : modifies        ? modified<float, F, kOperands>
+                         : modifies ? modified<float, F, kOperands>
                                            : plain<float, F, kOperands>);
     op.d = operands[0];
     op.a = operands[1];
@@ -147,12 +233,42 @@ void emit_sign(Decode& decode, Type type) {
     op.ftz = ftz;
 }
 
-struct Finite { template <class T> bool operator()(T x) const { return std::isfinite(x); } };
-struct Infinite { template <class T> bool operator()(T x) const { return std::isinf(x); } };
-struct Number { template <class T> bool operator()(T x) const { return x == x; } };
-struct NotNumber { template <class T> bool operator()(T x) const { return x != x; } };
-struct Normal { template <class T> bool operator()(T x) const { return std::isnormal(x); } };
-struct Subnormal { template <class T> bool operator()(T x) const { return std::fpclassify(x) == FP_SUBNORMAL; } };
+struct Finite {
+    template <class T>
+    bool operator()(T x) const {
+        return std::isfinite(x);
+    }
+};
+struct Infinite {
+    template <class T>
+    bool operator()(T x) const {
+        return std::isinf(x);
+    }
+};
+struct Number {
+    template <class T>
+    bool operator()(T x) const {
+        return x == x;
+    }
+};
+struct NotNumber {
+    template <class T>
+    bool operator()(T x) const {
+        return x != x;
+    }
+};
+struct Normal {
+    template <class T>
+    bool operator()(T x) const {
+        return std::isnormal(x);
+    }
+};
+struct Subnormal {
+    template <class T>
+    bool operator()(T x) const {
+        return std::fpclassify(x) == FP_SUBNORMAL;
+    }
+};
 
 template <class F>
 Handler test(Type type) {
@@ -160,13 +276,13 @@ Handler test(Type type) {
 }
 
 void decode_testp(Decode& decode, Type type) {
-    const Handler handler = decode.take("finite")      ? test<Finite>(type)
-                            : decode.take("infinite")  ? test<Infinite>(type)
-                            : decode.take("number")    ? test<Number>(type)
+    const Handler handler = decode.take("finite")       ? test<Finite>(type)
+                            : decode.take("infinite")   ? test<Infinite>(type)
+                            : decode.take("number")     ? test<Number>(type)
                             : decode.take("notanumber") ? test<NotNumber>(type)
-                            : decode.take("normal")    ? test<Normal>(type)
-                            : decode.take("subnormal") ? test<Subnormal>(type)
-                                                       : nullptr;
+                            : decode.take("normal")     ? test<Normal>(type)
+                            : decode.take("subnormal")  ? test<Subnormal>(type)
+                                                        : nullptr;
     if (handler == nullptr)
         Decode::unknown("there is no such test");
     decode.finish();
@@ -218,7 +334,7 @@ bool decode_float(Decode& decode) {
     const Type type = real_type(decode.instruction);
     if (type == Type::None)
         return false;
-    static constexpr std::string_view kNames[] = {"add", "sub", "mul", "fma", "mad",      "min",
+    static constexpr std::string_view kNames[] = {"add", "sub", "mul", "fma",      "mad",  "min",
                                                   "max", "abs", "neg", "copysign", "testp"};
     for (const std::string_view known : kNames)
         if (name == known)

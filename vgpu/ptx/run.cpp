@@ -15,6 +15,16 @@ constexpr unsigned kWarpTurn = 512;
 constexpr u64 kThreadsOfMultiprocessor = 2048, kBlocksOfMultiprocessor = 32;
 constexpr u32 kLargestStack = 1 << 20;
 
+std::string in_one_line(std::string_view text) {
+    std::string line;
+    for (const char c : text) {
+        const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+        if (!blank || (!line.empty() && line.back() != ' '))
+            line += blank ? ' ' : c;
+    }
+    return line;
+}
+
 class Launch {
   public:
     Launch(const Program& program, const Routine& kernel, const Shape& shape, const std::byte* parameters,
@@ -168,13 +178,13 @@ class Launch {
 
     u32 routine_index() const {
         const auto& routines = grid_.program->routines_;
-        const auto found = std::find_if(routines.begin(), routines.end(),
-                                        [&](const Routine& one) { return &one == grid_.kernel; });
+        const auto found =
+            std::find_if(routines.begin(), routines.end(), [&](const Routine& one) { return &one == grid_.kernel; });
         return static_cast<u32>(found - routines.begin());
     }
 
     std::string describe(const Fault& fault) const {
-        const auto triple = [](const unsigned (&xyz)[3]) {
+        const auto triple = [](const unsigned(&xyz)[3]) {
             return "(" + std::to_string(xyz[0]) + "," + std::to_string(xyz[1]) + "," + std::to_string(xyz[2]) + ")";
         };
         const unsigned* size = grid_.shape.block;
@@ -182,7 +192,7 @@ class Launch {
         const unsigned thread[3] = {index % size[0], index / size[0] % size[1], index / size[0] / size[1]};
         const Source& source = grid_.program->sources_[grid_.program->code_[current_warp_->now].source];
         return grid_.kernel->name + ": block " + triple(current_->id) + ", thread " + triple(thread) + ", line " +
-               std::to_string(source.line) + ", \"" + std::string(source.text) + "\": " + fault.text;
+               std::to_string(source.line) + ", \"" + in_one_line(source.text) + "\": " + fault.text;
     }
 
     Grid grid_;

@@ -13,7 +13,9 @@ void each(Warp& warp, const Op& op, Mask mask) {
     lanes(mask, [&](unsigned i) { d[i] = F{}(warp, i); });
 }
 
-unsigned thread(const Warp& warp, unsigned lane) { return warp.number * kLanes + lane; }
+unsigned thread(const Warp& warp, unsigned lane) {
+    return warp.number * kLanes + lane;
+}
 
 template <unsigned kAxis>
 struct ThreadId {
@@ -37,9 +39,7 @@ struct GridSize {
 };
 template <unsigned kAxis>
 struct ClusterId {
-    u64 operator()(const Warp& warp, unsigned) const {
-        return warp.block->id[kAxis] / warp.grid->shape.cluster[kAxis];
-    }
+    u64 operator()(const Warp& warp, unsigned) const { return warp.block->id[kAxis] / warp.grid->shape.cluster[kAxis]; }
 };
 template <unsigned kAxis>
 struct ClusterCount {
@@ -49,9 +49,7 @@ struct ClusterCount {
 };
 template <unsigned kAxis>
 struct BlockInCluster {
-    u64 operator()(const Warp& warp, unsigned) const {
-        return warp.block->id[kAxis] % warp.grid->shape.cluster[kAxis];
-    }
+    u64 operator()(const Warp& warp, unsigned) const { return warp.block->id[kAxis] % warp.grid->shape.cluster[kAxis]; }
 };
 template <unsigned kAxis>
 struct ClusterSize {
@@ -84,6 +82,8 @@ u64 nanoseconds() {
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
             .count());
 }
+
+u64 workspace(const Warp& warp) { return warp.grid->shape.cooperative ? kWorkspaceWindow : 0; }
 
 using Reading = u64 (*)(const Warp&, unsigned);
 template <Reading kReading>
@@ -122,6 +122,9 @@ const Plain kPlain[] = {
     {"%reserved_smem_offset_begin", READ(0)},
     {"%reserved_smem_offset_end", READ(0)},
     {"%reserved_smem_offset_cap", READ(0)},
+    // What a driver of CUDA tells a cooperative launch: where the words are by which its blocks wait for each other.
+    {"%envreg1", READ(workspace(warp) >> 32)},
+    {"%envreg2", READ(static_cast<u32>(workspace(warp)))},
     {"%is_explicit_cluster", READ(cluster_blocks(warp) > 1)},
     {"%cluster_ctarank", READ(cluster_rank(warp))},
     {"%cluster_nctarank", READ(cluster_blocks(warp))},
@@ -132,13 +135,13 @@ const Plain kPlain[] = {
 
 Handler special_register(std::string_view name, std::string_view component) {
     if (!component.empty()) {
-        return name == "%tid"             ? by_axis<ThreadId>(component)
-               : name == "%ntid"          ? by_axis<BlockSize>(component)
-               : name == "%ctaid"         ? by_axis<BlockId>(component)
-               : name == "%nctaid"        ? by_axis<GridSize>(component)
-               : name == "%clusterid"     ? by_axis<ClusterId>(component)
-               : name == "%nclusterid"    ? by_axis<ClusterCount>(component)
-               : name == "%cluster_ctaid" ? by_axis<BlockInCluster>(component)
+        return name == "%tid"              ? by_axis<ThreadId>(component)
+               : name == "%ntid"           ? by_axis<BlockSize>(component)
+               : name == "%ctaid"          ? by_axis<BlockId>(component)
+               : name == "%nctaid"         ? by_axis<GridSize>(component)
+               : name == "%clusterid"      ? by_axis<ClusterId>(component)
+               : name == "%nclusterid"     ? by_axis<ClusterCount>(component)
+               : name == "%cluster_ctaid"  ? by_axis<BlockInCluster>(component)
                : name == "%cluster_nctaid" ? by_axis<ClusterSize>(component)
                                            : nullptr;
     }

@@ -6,11 +6,32 @@
 namespace vgpu::ptx {
 namespace {
 
-enum Kind : u8 { kSync, kShuffleUp, kShuffleDown, kShuffleButterfly, kShuffleIndex, kAll, kAny, kUniform, kBallot,
-                 kMatchAny, kMatchAll, kElect, kReduceAdd, kReduceMin, kReduceMax, kReduceMinSigned, kReduceMaxSigned,
-                 kReduceAnd, kReduceOr, kReduceXor };
+enum Kind : u8 {
+    kSync,
+    kShuffleUp,
+    kShuffleDown,
+    kShuffleButterfly,
+    kShuffleIndex,
+    kAll,
+    kAny,
+    kUniform,
+    kBallot,
+    kMatchAny,
+    kMatchAll,
+    kElect,
+    kReduceAdd,
+    kReduceMin,
+    kReduceMax,
+    kReduceMinSigned,
+    kReduceMaxSigned,
+    kReduceAnd,
+    kReduceOr,
+    kReduceXor
+};
 
-unsigned first(Mask mask) { return static_cast<unsigned>(__builtin_ctz(mask)); }
+unsigned first(Mask mask) {
+    return static_cast<unsigned>(__builtin_ctz(mask));
+}
 
 void set(Warp& warp, unsigned lane, s32 slot, u64 value) {
     if (slot != kNone)
@@ -188,7 +209,9 @@ unsigned absent(const Block& block, unsigned id) {
     return count;
 }
 
-Handler kind_of_barrier(bool waits) { return waits ? arrive<true> : arrive<false>; }
+Handler kind_of_barrier(bool waits) {
+    return waits ? arrive<true> : arrive<false>;
+}
 
 void decode_barrier(Decode& decode) {
     if (decode.take("warp")) {
@@ -212,7 +235,8 @@ void decode_barrier(Decode& decode) {
         decode.maybe_type();
     }
     const std::size_t at = reduces ? 1 : 0, last = decode.operands() - (reduces ? 1 : 0);
-    const s32 d = reduces ? decode.destination(0) : kNone, truth = reduces ? decode.predicate(decode.operand(last)) : kNone;
+    const s32 d = reduces ? decode.destination(0) : kNone,
+              truth = reduces ? decode.predicate(decode.operand(last)) : kNone;
     const s32 id = decode.value(at, Type::U32), count = at + 1 < last ? decode.value(at + 1, Type::U32) : kNone;
     Op& op = decode.emit(kind_of_barrier(!arrives));
     op.flow = Flow::Other;
@@ -223,7 +247,9 @@ void decode_barrier(Decode& decode) {
     op.detail = kind;
 }
 
-void fence(Warp&, const Op&, Mask) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void fence(Warp&, const Op&, Mask) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 
 struct Word {
     std::string_view name;

@@ -13,11 +13,11 @@ namespace vgpu::ptx {
 struct Operand {
     enum class Kind : std::uint8_t { Name, Integer, Float32, Float64, Vector, Address, List, Sink };
     Kind kind = Kind::Sink;
-    bool negated = false;         // !p
-    std::string_view name;        // of Name and Address; empty for an address that is a number
-    std::string_view component;   // x of %tid.x
-    std::uint64_t value = 0;      // the number's bits, or what is added to the name
-    std::vector<Operand> parts;   // of Vector and List; of an Address what follows a comma; q of p|q
+    bool negated = false;        // !p
+    std::string_view name;       // of Name and Address; empty for an address that is a number
+    std::string_view component;  // x of %tid.x
+    std::uint64_t value = 0;     // the number's bits, or what is added to the name
+    std::vector<Operand> parts;  // of Vector and List; of an Address what follows a comma; q of p|q
 };
 
 struct Instruction {
@@ -50,8 +50,8 @@ struct Declaration {
     std::size_t alignment = 0;  // 0: natural
     std::size_t elements = 1;
     bool array = false;
-    bool open_array = false;      // []
-    unsigned numbered = 0;        // 12 of %r<12>
+    bool open_array = false;  // []
+    unsigned numbered = 0;    // 12 of %r<12>
     bool managed = false;
     Linkage linkage = Linkage::Own;
     std::vector<Initial> initial;
@@ -60,7 +60,7 @@ struct Declaration {
 struct Scope {
     unsigned parent = 0;  // the outermost is its own
     std::map<std::string_view, Declaration> names;
-    std::map<std::string_view, std::size_t> labels;  // the index of the instruction that follows
+    std::map<std::string_view, std::size_t> labels;                     // the index of the instruction that follows
     std::map<std::string_view, std::vector<std::string_view>> targets;  // .branchtargets
 };
 

@@ -1,6 +1,6 @@
-// Runs one warp. Each lane has a pc of its own. Of the groups of lanes that agree on theirs, the one in the deepest call
-// and at the lowest pc runs, so that groups which take different ways meet where the ways do; now and then the one that
-// has waited longest runs instead, so that lanes which spin do not keep others from what they spin for.
+// Runs one warp. Each lane has a pc of its own. Of the groups of lanes that agree on theirs, the one in the deepest
+// call and at the lowest pc runs, so that groups which take different ways meet where the ways do; now and then the one
+// that has waited longest runs instead, so that lanes which spin do not keep others from what they spin for.
 #include "vgpu/ptx/lanes.hpp"
 
 namespace vgpu::ptx {
