@@ -2,3 +2,4 @@
 include tests/vgpu/cuda/local.mk
 include tests/vgpu/cudart/local.mk
 include tests/vgpu/nccl/local.mk
+include tests/vgpu/ptx/local.mk

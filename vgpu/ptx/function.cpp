@@ -167,8 +167,9 @@ class FunctionDecoder final : public Names {
         symbol.bytes = bytes_of(one);
         symbol.offset = align_up(*end, alignment_of(one));
         if (u64{symbol.offset} + symbol.bytes > kMostBytes)
-            throw Refusal{Refusal::Kind::Unsupported, "line " + std::to_string(one.line) + ": \"" + std::string(one.name) +
-                                                          "\": ." + std::string(one.space) + " is not that large"};
+            throw Refusal{Refusal::Kind::Unsupported, "line " + std::to_string(one.line) + ": \"" +
+                                                          std::string(one.name) + "\": ." + std::string(one.space) +
+                                                          " is not that large"};
         *end = symbol.offset + symbol.bytes;
     }
 

@@ -83,7 +83,9 @@ u64 nanoseconds() {
             .count());
 }
 
-u64 workspace(const Warp& warp) { return warp.grid->shape.cooperative ? kWorkspaceWindow : 0; }
+u64 workspace(const Warp& warp) {
+    return warp.grid->shape.cooperative ? kWorkspaceWindow : 0;
+}
 
 using Reading = u64 (*)(const Warp&, unsigned);
 template <Reading kReading>

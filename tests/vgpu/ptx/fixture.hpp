@@ -70,7 +70,7 @@ class Device {
         if (kernel == nullptr)
             return {Outcome::Kind::InvalidPc, "there is no kernel " + name};
         std::vector<std::byte> bytes(kernel->parameter_bytes);
-        std::size_t at = 0;
+        [[maybe_unused]] std::size_t at = 0;
         (store(bytes, at, arguments), ...);
         return run(*module, *kernel, shape, bytes.data(), around);
     }
@@ -113,7 +113,9 @@ class Device {
     std::deque<std::vector<std::byte>> storage_;
 };
 
-inline std::string header() { return ".version 8.0\n.target sm_90\n.address_size 64\n"; }
+inline std::string header() {
+    return ".version 8.0\n.target sm_90\n.address_size 64\n";
+}
 
 // A kernel with the parameters p0, p1 ... of 64 bits, whose addresses are loaded to %a0, %a1 ...; and registers.
 inline std::string kernel(const std::string& name, unsigned parameters, const std::string& body,
@@ -139,10 +141,10 @@ inline std::optional<std::string> read_file(const std::string& path) {
     return text.str();
 }
 
-#define EXPECT_DONE(outcome)                                                        \
-    do {                                                                            \
-        const ::vgpu::ptx::Outcome ended = (outcome);                               \
-        EXPECT_EQ(ended.kind, ::vgpu::ptx::Outcome::Kind::Done) << ended.text;      \
+#define EXPECT_DONE(outcome)                                                   \
+    do {                                                                       \
+        const ::vgpu::ptx::Outcome ended = (outcome);                          \
+        EXPECT_EQ(ended.kind, ::vgpu::ptx::Outcome::Kind::Done) << ended.text; \
     } while (false)
 
 }  // namespace vgpu::ptx

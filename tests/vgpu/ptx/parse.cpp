@@ -8,10 +8,11 @@ namespace vgpu::ptx {
 namespace {
 
 TEST(Parse, DescribesKernels) {
-    Device device(header() +
-                  ".visible .entry k(.param .u8 a, .param .align 8 .b8 b[12], .param .u64 .ptr .global .align 4 c)\n"
-                  ".maxntid 16, 4, 1\n.reqnctapercluster 2\n{\n.shared .align 4 .b8 s[40];\n.local .align 8 .b8 l[24];\n"
-                  ".pragma \"nounroll\";\n.loc 1 2 3\nret;\n}\n");
+    Device device(
+        header() +
+        ".visible .entry k(.param .u8 a, .param .align 8 .b8 b[12], .param .u64 .ptr .global .align 4 c)\n"
+        ".maxntid 16, 4, 1\n.reqnctapercluster 2\n{\n.shared .align 4 .b8 s[40];\n.local .align 8 .b8 l[24];\n"
+        ".pragma \"nounroll\";\n.loc 1 2 3\nret;\n}\n");
     ASSERT_NE(device.module, nullptr) << device.refusal.text;
     const Kernel* kernel = device.module->kernel("k");
     ASSERT_NE(kernel, nullptr);
@@ -29,12 +30,13 @@ TEST(Parse, DescribesKernels) {
 }
 
 TEST(Parse, Initialises) {
-    Device device(header() +
-                  ".global .align 4 .b8 bytes[8] = {1, 2, 0xff};\n.visible .const .f32 c[2] = {0f3F800000, 2.5};\n"
-                  ".global .f64 d = 0d3FF0000000000000;\n.global .u64 at = bytes+4;\n.global .u64 g[2] = {generic(c), 7};\n"
-                  ".global .s32 table[2][2] = {{1, -2}, {3, 4}};\n.global .b8 m[8] = {0xFF(bytes), 0xFF00(bytes), "
-                  "0xFF0000(bytes), 0xFF000000(bytes), 0xFF00000000(bytes), 0xFF0000000000(bytes), "
-                  "0xFF000000000000(bytes), 0xFF00000000000000(bytes)};\n.visible .global .attribute(.managed) .u32 u;\n");
+    Device device(
+        header() +
+        ".global .align 4 .b8 bytes[8] = {1, 2, 0xff};\n.visible .const .f32 c[2] = {0f3F800000, 2.5};\n"
+        ".global .f64 d = 0d3FF0000000000000;\n.global .u64 at = bytes+4;\n.global .u64 g[2] = {generic(c), 7};\n"
+        ".global .s32 table[2][2] = {{1, -2}, {3, 4}};\n.global .b8 m[8] = {0xFF(bytes), 0xFF00(bytes), "
+        "0xFF0000(bytes), 0xFF000000(bytes), 0xFF00000000(bytes), 0xFF0000000000(bytes), "
+        "0xFF000000000000(bytes), 0xFF00000000000000(bytes)};\n.visible .global .attribute(.managed) .u32 u;\n");
     ASSERT_NE(device.module, nullptr) << device.refusal.text;
     EXPECT_EQ(device.variable<unsigned char>("bytes")[2], 0xff);
     EXPECT_EQ(device.variable<float>("c")[0], 1.0f);
@@ -82,11 +84,15 @@ TEST(Parse, RefusesWithTheLine) {
 }
 
 TEST(Link, JoinsTexts) {
-    const std::string first = header() + ".extern .global .u32 shared_word;\n.extern .func (.param .b32 r) twice(.param .b32 x);\n"
-        ".global .u32 own = 5;\n" + kernel("k", 1, R"(
+    const std::string first = header() +
+                              ".extern .global .u32 shared_word;\n.extern .func (.param .b32 r) twice(.param .b32 x);\n"
+                              ".global .u32 own = 5;\n" +
+                              kernel("k", 1, R"(
         { .param .b32 x; .param .b32 y; ld.global.u32 %r1, [shared_word]; ld.global.u32 %r3, [own]; add.u32 %r1, %r1, %r3;
         st.param.b32 [x], %r1; call (y), twice, (x); ld.param.b32 %r2, [y]; } st.global.u32 [%a0], %r2;)");
-    const std::string second = header() + ".visible .global .u32 shared_word = 16;\n.global .u32 own = 1;\n"
+    const std::string second =
+        header() +
+        ".visible .global .u32 shared_word = 16;\n.global .u32 own = 1;\n"
         ".visible .func (.param .b32 r) twice(.param .b32 x)\n{\n.reg .b32 %r<4>;\nld.param.b32 %r1, [x];\n"
         "ld.global.u32 %r2, [own];\nmad.lo.u32 %r3, %r1, 2, %r2;\nst.param.b32 [r], %r3;\nret;\n}\n";
     Device device(std::vector<std::string>{first, second});
@@ -100,8 +106,11 @@ TEST(Parse, NoTextBreaksIt) {
     const unsigned seed = random_seed();
     std::cout << "SWY_RANDOM_SEED=" << seed << "\n";
     std::mt19937 random(seed);
-    const std::string good = header() + ".global .align 4 .b8 t[8] = {1, 2};\n.const .u64 c = t+4;\n"
-        ".func (.param .b32 r) f(.param .b32 x)\n{\n.reg .b32 %r<4>;\nld.param.b32 %r1, [x];\nst.param.b32 [r], %r1;\nret;\n}\n" +
+    const std::string good =
+        header() +
+        ".global .align 4 .b8 t[8] = {1, 2};\n.const .u64 c = t+4;\n"
+        ".func (.param .b32 r) f(.param .b32 x)\n{\n.reg .b32 %r<4>;\nld.param.b32 %r1, [x];\nst.param.b32 [r], "
+        "%r1;\nret;\n}\n" +
         kernel("k", 1, R"(mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 5; @!%p1 bra L; { .param .b32 x; .param .b32 y;
         st.param.b32 [x+0], %r1; call.uni (y), f, (x); ld.param.b32 %r2, [y+0]; } L: mov.b64 %rd1, {%r1, %r2};
         bar.sync 0; shfl.sync.bfly.b32 %r3|%p2, %r1, 1, 31, -1; ld.global.v2.u32 {%r4, _}, [%a0+8];
