@@ -24,7 +24,9 @@ BOTH_SIDES inline void whole(const std::uint32_t* in, std::uint32_t* out) {
     out[2] = sa == INT32_MIN || sc == -1 ? 0 : static_cast<std::uint32_t>(sa / sc ^ sa % sc);
     out[3] = (a << n | a >> (31 - n)) ^ static_cast<std::uint32_t>(sa >> n);
     out[4] = static_cast<std::uint32_t>(wide * c >> 32) + static_cast<std::uint32_t>(wide / c);
-    out[5] = sc == -1 ? 1 : static_cast<std::uint32_t>(signed_wide % sc) ^ static_cast<std::uint32_t>((signed_wide / sc) >> 7);
+    out[5] = sc == -1
+                 ? 1
+                 : static_cast<std::uint32_t>(signed_wide % sc) ^ static_cast<std::uint32_t>((signed_wide / sc) >> 7);
     out[6] = (sa < static_cast<std::int32_t>(b) ? a : b) + (a > b ? a : b);
     out[7] = static_cast<std::uint32_t>(static_cast<std::int8_t>(a)) + static_cast<std::uint16_t>(b * c);
     std::uint32_t bits = 0;

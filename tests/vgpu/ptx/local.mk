@@ -3,7 +3,7 @@
 if HAVE_GTEST
 EXTRA_PROGRAMS += tests/vgpu/ptx/engine
 TESTS += tests/vgpu/ptx/engine
-tests_vgpu_ptx_engine_SOURCES = tests/vgpu/ptx/differential.cpp tests/vgpu/ptx/fixture.hpp \
+tests_vgpu_ptx_engine_SOURCES = tests/vgpu/ptx/arithmetic.cpp tests/vgpu/ptx/differential.cpp tests/vgpu/ptx/fixture.hpp \
     tests/vgpu/ptx/formulas.hpp tests/vgpu/ptx/parse.cpp tests/vgpu/ptx/run.cpp
 tests_vgpu_ptx_engine_CPPFLAGS = $(AM_CPPFLAGS) -DKERNELS_PTX='"$(abs_builddir)/tests/vgpu/ptx/kernels.ptx"' \
     -DLIBRARY_PTX='"$(abs_builddir)/tests/vgpu/ptx/library.ptx"'
