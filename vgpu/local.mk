@@ -25,6 +25,7 @@ vgpu_libvgpu_cuda_la_SOURCES = \
     vgpu/cuda/device.cpp vgpu/cuda/device_attributes.def vgpu/cuda/errors.cpp vgpu/cuda/errors.def \
     vgpu/cuda/event_api.cpp vgpu/cuda/export_table.cpp vgpu/cuda/function.cpp vgpu/cuda/functions.def vgpu/cuda/host_memory.cpp \
     vgpu/cuda/init.cpp vgpu/cuda/ipc.cpp vgpu/cuda/ipc.hpp vgpu/cuda/launch.cpp \
+    vgpu/cuda/compression.cpp vgpu/cuda/compression.hpp vgpu/cuda/device_code.cpp vgpu/cuda/device_code.hpp \
     vgpu/cuda/image.cpp vgpu/cuda/image.hpp vgpu/cuda/managed.cpp vgpu/cuda/memory.cpp vgpu/cuda/memset.cpp vgpu/cuda/module.cpp \
     vgpu/cuda/module.hpp vgpu/cuda/pointer.cpp vgpu/cuda/pool.cpp vgpu/cuda/pool.hpp \
     vgpu/cuda/primary_context.cpp vgpu/cuda/proc_address.cpp vgpu/cuda/profiler.cpp vgpu/cuda/profiler.hpp \

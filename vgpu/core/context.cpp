@@ -56,6 +56,7 @@ void Context::activate() {
     if (active_)
         return;
     legacy_ = std::make_shared<Stream>(*this, StreamKind::Legacy, true, 0, hardware_queues_);
+    error_ = 0;
     active_ = true;
 }
 

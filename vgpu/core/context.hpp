@@ -26,6 +26,14 @@ class Context {
     bool active() const { return active_.load(std::memory_order_acquire); }
     std::atomic<unsigned> flags;
 
+    // A kernel's failure, a CUresult, which every later call on the context returns; 0 where there was none. The first
+    // stays: fail() returns whether it was this one.
+    int error() const { return error_.load(std::memory_order_acquire); }
+    bool fail(int error) {
+        int none = 0;
+        return error_.compare_exchange_strong(none, error);
+    }
+
     // Queues an operation on a stream, in CUDA's implicit order: the legacy stream waits for all blocking streams of
     // the context and they wait for it. With `hang` the operation is accepted and never completes.
     Mark submit(const std::shared_ptr<Stream>& stream, Queue queued, std::function<void()> run,
@@ -58,6 +66,7 @@ class Context {
     const bool primary_;
     const std::uint64_t id_;
     std::atomic<bool> active_{false};
+    std::atomic<int> error_{0};
 
     std::vector<HardwareQueue> hardware_queues_;
     mutable std::mutex order_;  // held while an operation is queued, never while one runs

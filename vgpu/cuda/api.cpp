@@ -47,6 +47,8 @@ Entry::Entry(FaultPoint& point, Needs needs, Hang hang) : point_(point) {
         result_ = CUDA_ERROR_INVALID_CONTEXT;
     else if (!context_->active())
         result_ = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    else
+        result_ = failure_of(*context_);
 }
 
 Registry<Stream>& stream_handles() {

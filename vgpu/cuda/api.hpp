@@ -41,6 +41,11 @@ class Entry {
     bool hang_ = false;
 };
 
+// What a kernel's failure has made of the context: calls that wait return it, and so do all after them.
+inline CUresult failure_of(const Context& context) {
+    return static_cast<CUresult>(context.error());
+}
+
 // First statement of every entry point; `entry` is in scope after it. Faults are counted by the name without suffixes.
 #define VGPU_ENTER(function, ...)                                            \
     static ::vgpu::FaultPoint& entry_point = ::vgpu::fault_point(#function); \

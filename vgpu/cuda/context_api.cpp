@@ -141,7 +141,7 @@ CUresult cuCtxSynchronize(void) {
     VGPU_ENTER(cuCtxSynchronize, Needs::Context);
     log_wait(entry.name(), nullptr);
     entry.context().synchronize();
-    return CUDA_SUCCESS;
+    return failure_of(entry.context());
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext given) {
@@ -151,7 +151,7 @@ CUresult cuCtxSynchronize_v2(CUcontext given) {
         return CUDA_ERROR_INVALID_CONTEXT;
     log_wait(entry.name(), nullptr);
     context->synchronize();
-    return CUDA_SUCCESS;
+    return failure_of(*context);
 }
 
 CUresult cuCtxGetApiVersion(CUcontext given, unsigned int* version) {

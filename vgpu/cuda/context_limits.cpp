@@ -1,9 +1,10 @@
-// Limits and cache preferences of a context: stored and returned, without effect on CPU twins.
+// Limits and cache preferences of a context: stored and returned; the size of the stack counts for kernels that the
+// engine runs.
 #include <array>
 #include <map>
 #include <mutex>
 
-#include "vgpu/cuda/api.hpp"
+#include "vgpu/cuda/device_code.hpp"
 
 using namespace vgpu;
 using namespace vgpu::cuda;
@@ -43,6 +44,16 @@ const Limit* known(CUlimit limit) {
 }
 
 }  // namespace
+
+namespace vgpu::cuda {
+
+std::size_t stack_bytes(const Context& context) {
+    const std::lock_guard guard(chosen().lock);
+    const auto set = chosen().limits.find({context.id(), CU_LIMIT_STACK_SIZE});
+    return set == chosen().limits.end() ? known(CU_LIMIT_STACK_SIZE)->initial : set->second;
+}
+
+}  // namespace vgpu::cuda
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     VGPU_ENTER(cuCtxSetLimit, Needs::Context);

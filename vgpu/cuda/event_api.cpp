@@ -89,7 +89,7 @@ CUresult cuEventQuery(CUevent event) {
     const auto asked = event_handles().find(event);
     if (asked == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
-    return asked->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return asked->done() ? failure_of(asked->context()) : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuEventSynchronize(CUevent event) {
@@ -99,7 +99,7 @@ CUresult cuEventSynchronize(CUevent event) {
         return CUDA_ERROR_INVALID_HANDLE;
     log_wait(entry.name(), nullptr);
     awaited->wait();
-    return CUDA_SUCCESS;
+    return failure_of(awaited->context());
 }
 
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {

@@ -16,11 +16,15 @@ CUresult get(int* value, CUfunction_attribute attribute, const void* handle) {
         return CUDA_ERROR_INVALID_HANDLE;
     switch (attribute) {
         case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-            *value = 1024;
+            *value = function->kernel == nullptr ? 1024 : static_cast<int>(function->kernel->max_threads);
             return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-        case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+            *value = function->kernel == nullptr ? 0 : static_cast<int>(function->kernel->static_shared_bytes);
+            return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+            *value = function->kernel == nullptr ? 0 : static_cast<int>(function->kernel->local_bytes);
+            return CUDA_SUCCESS;
+        case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
         case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
             *value = 0;
             return CUDA_SUCCESS;
@@ -67,6 +71,14 @@ CUresult parameter(const void* handle, std::size_t index, std::size_t* offset, s
         return CUDA_ERROR_INVALID_VALUE;
     if (function == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const ptx::Kernel* const kernel = function->kernel; kernel != nullptr) {
+        if (index >= kernel->parameters.size())
+            return CUDA_ERROR_INVALID_VALUE;
+        *offset = kernel->parameters[index].offset;
+        if (size != nullptr)
+            *size = kernel->parameters[index].bytes;
+        return CUDA_SUCCESS;
+    }
     if (!function->twin.sizes_known)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (index >= function->twin.sizes.size())
@@ -89,12 +101,18 @@ CUresult parameter(const void* handle, std::size_t index, std::size_t* offset, s
 CUresult occupancy(int* blocks, const void* handle, int block_size, std::size_t shared) {
     if (blocks == nullptr || block_size <= 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (function_of(handle) == nullptr)
+    const auto function = function_of(handle);
+    if (function == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    int most_threads = 1024;
+    if (function->kernel != nullptr) {
+        shared += function->kernel->static_shared_bytes;
+        most_threads = static_cast<int>(function->kernel->max_threads);
+    }
     constexpr int kThreads = 2048;
     constexpr int kBlocks = 32;
     constexpr std::size_t kShared = 233472;
-    const int by_threads = block_size > 1024 ? 0 : kThreads / ((block_size + 31) / 32 * 32);
+    const int by_threads = block_size > most_threads ? 0 : kThreads / ((block_size + 31) / 32 * 32);
     const int by_shared = static_cast<int>(std::min<std::size_t>(kBlocks, kShared / (shared + 1024)));
     *blocks = std::min({kBlocks, by_threads, by_shared});
     return CUDA_SUCCESS;

@@ -9,6 +9,8 @@
 
 #include <elf.h>
 
+#include "vgpu/cuda/compression.hpp"
+
 namespace vgpu::cuda {
 namespace {
 
@@ -28,7 +30,9 @@ struct FatbinWrapper {
     std::uint32_t magic;
     std::uint32_t version;
     const void* fatbin;
+    const void* const* objects;  // from version kToLink on: fat binaries of nvcc -rdc=true's objects, and a null
 };
+constexpr std::uint32_t kToLink = 2;
 struct Member {
     std::uint16_t kind;  // one of the following
     std::uint16_t version;
@@ -42,6 +46,8 @@ struct Member {
     std::uint32_t name_offset;
     std::uint32_t name_bytes;
     std::uint64_t flags;
+    std::uint64_t unused;
+    std::uint64_t plain_bytes;  // of what is compressed
 };
 constexpr std::uint16_t kPtx = 1;
 constexpr std::uint16_t kElf = 2;
@@ -129,7 +135,45 @@ Loaded load_ptx(std::string text, int driver, int capability) {
         target > capability)
         return refused(CUDA_ERROR_INVALID_PTX,
                        line + "; fatal   : SM version specified by .target is higher than default SM version assumed");
-    return taken(std::move(text), true);
+    Loaded loaded = taken(text, true);
+    loaded.ptx.push_back(std::move(text));
+    return loaded;
+}
+
+// The text of a member of PTX; empty, and why, where it cannot be had.
+std::string text_of(const Member& member, const char* content, std::string& reason) {
+    if ((member.flags & (kLz4 | kZstd)) == 0)
+        return {content, strnlen(content, member.bytes)};
+    const std::size_t bytes = std::min<std::size_t>(member.compressed_bytes, member.bytes);
+    std::string text = decompress((member.flags & kZstd) != 0 ? Compression::Zstd : Compression::Lz4, {content, bytes},
+                                  member.plain_bytes, reason);
+    text.resize(strnlen(text.data(), text.size()));
+    return text;
+}
+
+// The newest PTX of a fat binary that the driver could compile for the device, for the engine.
+void take_ptx(const char* data, int driver, int capability, Loaded& loaded) {
+    FatbinHeader header;
+    std::memcpy(&header, data, sizeof header);
+    const char* const end = data + header.header_bytes + header.bytes;
+    Member best{};
+    const char* content = nullptr;
+    for (const char* at = data + header.header_bytes; end - at >= static_cast<std::ptrdiff_t>(sizeof(Member));) {
+        Member member;
+        std::memcpy(&member, at, sizeof member);
+        if (member.header_bytes < sizeof member || member.bytes > static_cast<std::uint64_t>(end - at))
+            return;
+        if (member.kind == kPtx && static_cast<int>(member.capability) <= capability &&
+            cuda_of_ptx(member.major, member.minor) <= driver && member.capability >= best.capability) {
+            best = member;
+            content = at + member.header_bytes;
+        }
+        at += member.header_bytes + member.bytes;
+    }
+    if (content == nullptr)
+        return;
+    if (std::string text = text_of(best, content, loaded.without); !text.empty())
+        loaded.ptx.push_back(std::move(text));
 }
 
 // The driver takes the newest cubin that the device runs; where there is none, it compiles the newest PTX that is not
@@ -172,6 +216,22 @@ Loaded load_fatbin(const char* data, int driver, int capability) {
     return best.bytes < sizeof(Elf64_Ehdr) ? refused(CUDA_ERROR_INVALID_IMAGE) : load_elf(content, driver, capability);
 }
 
+// What nvcc -rdc=true makes: the cubin that nvcc linked, and the objects' own PTX, which a driver links itself where
+// that cubin is for another GPU.
+Loaded load_objects(const FatbinWrapper& wrapper, int driver, int capability) {
+    Loaded loaded = load_fatbin(static_cast<const char*>(wrapper.fatbin), driver, capability);
+    loaded.ptx.clear();
+    for (const void* const* object = wrapper.objects; *object != nullptr; ++object)
+        take_ptx(static_cast<const char*>(*object), driver, capability, loaded);
+    if (loaded.result == CUDA_ERROR_NO_BINARY_FOR_GPU && !loaded.ptx.empty()) {
+        loaded.result = CUDA_SUCCESS;
+        for (const std::string& text : loaded.ptx)
+            loaded.text += text;
+        loaded.searchable = true;
+    }
+    return loaded;
+}
+
 }  // namespace
 
 Loaded load_image(const void* data, int driver, int capability) {
@@ -181,10 +241,17 @@ Loaded load_image(const void* data, int driver, int capability) {
     if (magic == kFatbinWrapper) {
         FatbinWrapper wrapper;
         std::memcpy(&wrapper, bytes, sizeof wrapper);
-        return load_image(wrapper.fatbin, driver, capability);
+        return wrapper.version >= kToLink && wrapper.objects != nullptr
+                   ? load_objects(wrapper, driver, capability)
+                   : load_image(wrapper.fatbin, driver, capability);
     }
-    if (magic == kFatbin)
-        return load_fatbin(bytes, driver, capability);
+    if (magic == kFatbin) {
+        Loaded loaded = load_fatbin(bytes, driver, capability);
+        loaded.ptx.clear();
+        if (loaded.result == CUDA_SUCCESS)
+            take_ptx(bytes, driver, capability, loaded);
+        return loaded;
+    }
     return std::memcmp(bytes, ELFMAG, SELFMAG) == 0 ? load_elf(bytes, driver, capability)
                                                     : load_ptx(bytes, driver, capability);
 }

@@ -1,7 +1,8 @@
 // Kernel launches: the twin runs on the stream's thread, with copies of its arguments.
+#include <algorithm>
 #include <cstring>
 
-#include "vgpu/cuda/module.hpp"
+#include "vgpu/cuda/device_code.hpp"
 #include "vgpu/cuda/pool.hpp"
 
 using namespace vgpu;
@@ -79,18 +80,69 @@ bool valid(const vgpu_launch& launch) {
            launch.grid[0] <= 2147483647u && launch.grid[1] <= 65535 && launch.grid[2] <= 65535;
 }
 
+// What a launch's attributes ask for beyond its shape.
+struct How {
+    bool cooperative = false;
+    bool clustered = false;
+    unsigned cluster[3] = {1, 1, 1};
+};
+
+// A kernel without a twin: the engine runs its PTX.
+CUresult launch_code(const Entry& entry, const std::shared_ptr<Function>& function, const vgpu_launch& launch,
+                     const How& how, const std::shared_ptr<Stream>& stream, void** parameters, void** extra) {
+    const ptx::Kernel* const kernel = function->kernel;
+    if (kernel == nullptr) {
+        explain_no_code(*function);
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    const unsigned threads = launch.block[0] * launch.block[1] * launch.block[2];
+    if (!valid(launch) || (parameters != nullptr && extra != nullptr) ||
+        launch.shared_bytes > static_cast<unsigned>(function->max_dynamic_shared))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (threads > kernel->max_threads)
+        return CUDA_ERROR_INVALID_VALUE;
+    ptx::Shape shape;
+    for (int i = 0; i < 3; ++i) {
+        shape.grid[i] = launch.grid[i];
+        shape.block[i] = launch.block[i];
+        shape.cluster[i] = how.clustered ? how.cluster[i] : std::max(1u, kernel->required_cluster[i]);
+        if (shape.cluster[i] == 0 || shape.grid[i] % shape.cluster[i] != 0)
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    }
+    shape.dynamic_shared_bytes = launch.shared_bytes;
+    shape.cooperative = how.cooperative;
+    std::vector<std::byte> packed;
+    if ((parameters == nullptr && extra == nullptr && !kernel->parameters.empty()) ||
+        !pack(*kernel, parameters, extra, packed))
+        return CUDA_ERROR_INVALID_VALUE;
+    Context& context = stream->context();
+    std::shared_ptr<const ptx::Addresses> addresses;
+    if (const CUresult result = place(*function->image, context, addresses); result != CUDA_SUCCESS)
+        return result;
+    const Logged logged(entry.name(), stream.get(), Fields().add("kernel", function->name.c_str()));
+    logged.launch();
+    context.submit(stream, Queue::UntilStart,
+                   logged.wrap([function, shape, packed = std::move(packed), addresses, &context] {
+                       run_kernel(*function, shape, packed, *addresses, context);
+                   }),
+                   {}, entry.hang());
+    return CUDA_SUCCESS;
+}
+
 CUresult launch_kernel(const Entry& entry, CUfunction given, vgpu_launch launch, CUstream given_stream,
-                       void** parameters, void** extra) {
+                       void** parameters, void** extra, const How& how = {}) {
     const auto function = function_of(given);
     const auto stream = stream_of(entry, given_stream);
     if (function == nullptr || stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (function->twin.run == nullptr)
+        return launch_code(entry, function, launch, how, stream, parameters, extra);
+    if (how.cooperative || how.clustered)
+        return CUDA_ERROR_NOT_SUPPORTED;  // twins run a grid as one call
     if (!valid(launch) || (parameters != nullptr && extra != nullptr) ||
         launch.shared_bytes > static_cast<unsigned>(function->max_dynamic_shared))
         return CUDA_ERROR_INVALID_VALUE;
     const Twin& twin = function->twin;
-    if (twin.run == nullptr)
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
     launch.device = stream->context().device().ordinal;
     launch.resolve = resolve;
     launch.context = &stream->context();
@@ -137,17 +189,26 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     VGPU_ENTER(cuLaunchKernelEx, Needs::Context, Hang::Enqueues);
     if (config == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < config->numAttrs; ++i)
-        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE ||
-            config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-            return CUDA_ERROR_NOT_SUPPORTED;  // as the device's attributes say
+    How how;
+    for (unsigned i = 0; i < config->numAttrs; ++i) {
+        const CUlaunchAttribute& attribute = config->attrs[i];
+        if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+            how.cooperative = attribute.value.cooperative != 0;
+        } else if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+            const auto& asked = attribute.value.clusterDim;
+            how.clustered = true;
+            how.cluster[0] = asked.x;
+            how.cluster[1] = asked.y;
+            how.cluster[2] = asked.z;
+        }
+    }
     vgpu_launch launch{{config->gridDimX, config->gridDimY, config->gridDimZ},
                        {config->blockDimX, config->blockDimY, config->blockDimZ},
                        config->sharedMemBytes,
                        0,
                        nullptr,
                        nullptr};
-    return launch_kernel(entry, function, launch, config->hStream, parameters, extra);
+    return launch_kernel(entry, function, launch, config->hStream, parameters, extra, how);
 }
 
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {

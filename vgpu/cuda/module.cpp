@@ -9,6 +9,7 @@
 #include <elf.h>
 
 #include "vgpu/core/settings.hpp"
+#include "vgpu/cuda/device_code.hpp"
 #include "vgpu/cuda/image.hpp"
 #include "vgpu/cuda/release.hpp"
 
@@ -61,6 +62,8 @@ CUresult load(const void* data, Context* context, void** out, unsigned options =
     image->context = context;
     image->text = std::move(loaded.text);
     image->searchable = loaded.searchable;
+    image->ptx = std::move(loaded.ptx);
+    image->refusal = std::move(loaded.without);
     *out = image_handles().add(std::move(image));
     return CUDA_SUCCESS;
 }
@@ -83,6 +86,7 @@ CUresult unload(const void* handle) {
     if (image == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
     function_handles().remove_if([&](const Function& f) { return f.image == image.get(); });
+    release_variables(*image);
     return CUDA_SUCCESS;
 }
 
@@ -96,6 +100,14 @@ CUresult look_up(Handle* out, const void* handle, const char* name) {
     Function* function = function_in(*image, name);
     *out = reinterpret_cast<Handle>(function);
     return function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+}
+
+CUresult get_variable(const Entry& entry, CUdeviceptr* address, std::size_t* bytes, const void* handle,
+                      const char* name) {
+    if (name == nullptr || *name == '\0' || (address == nullptr && bytes == nullptr))
+        return CUDA_ERROR_INVALID_VALUE;
+    const auto image = image_handles().find(handle);
+    return image == nullptr ? CUDA_ERROR_INVALID_HANDLE : variable(*image, entry.context(), name, address, bytes);
 }
 
 }  // namespace
@@ -112,25 +124,37 @@ std::shared_ptr<Function> function_of(const void* handle) {
 }
 
 Function* function_in(Image& image, const char* name) {
+    const Twin twin = find_twin(name);
+    const ptx::Module* const module = twin.run == nullptr ? linked(image) : nullptr;
+    const ptx::Kernel* const kernel = module == nullptr ? nullptr : module->kernel(name);
     const std::lock_guard guard(image.lock);
     auto& function = image.functions[name];
     if (function != nullptr)
         return function.get();
-    if (image.searchable && image.text.find(name) == std::string::npos) {
+    if (kernel == nullptr && image.searchable && image.text.find(name) == std::string::npos) {
         image.functions.erase(name);
         return nullptr;
     }
     function = std::make_shared<Function>();
     function->image = &image;
     function->name = name;
-    function->twin = find_twin(name);
+    function->twin = twin;
+    function->kernel = kernel;
+    if (kernel != nullptr)
+        function->module = image.module;
     return function_handles().add(function);
 }
 
 void release_modules(Context& context) {
     image_handles().remove_if([&](Image& image) {
-        if (image.context != &context)
+        if (image.context != &context) {  // a library: what it had in the context was freed with the context's memory
+            const std::lock_guard guard(image.lock);
+            if (const auto own = image.placed.find(&context); own != image.placed.end()) {
+                std::erase_if(image.managed, [](const auto& each) { return !allocations().find(each.second); });
+                image.placed.erase(own);
+            }
             return false;
+        }
         function_handles().remove_if([&](const Function& f) { return f.image == &image; });
         return true;
     });
@@ -167,6 +191,21 @@ CUresult cuModuleUnload(CUmodule module) {
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
     VGPU_ENTER(cuModuleGetFunction, Needs::Context);
     return look_up(function, module, name);
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
+    VGPU_ENTER(cuModuleGetGlobal, Needs::Context);
+    return get_variable(entry, address, bytes, module, name);
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
+    VGPU_ENTER(cuLibraryGetGlobal, Needs::Context);
+    return get_variable(entry, address, bytes, library, name);
+}
+
+CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
+    VGPU_ENTER(cuLibraryGetManaged, Needs::Context);
+    return get_variable(entry, address, bytes, library, name);
 }
 
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {

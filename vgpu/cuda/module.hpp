@@ -1,12 +1,14 @@
 // Modules, libraries and functions within libcuda.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
 
 #include "vgpu/core/kernels.hpp"
 #include "vgpu/cuda/api.hpp"
+#include "vgpu/ptx/ptx.hpp"
 
 namespace vgpu::cuda {
 
@@ -17,16 +19,25 @@ struct Function {
     Image* image = nullptr;
     std::string name;
     Twin twin;
-    int max_dynamic_shared = 49152;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    std::shared_ptr<const ptx::Module> module;  // where there is no twin: what the engine runs
+    const ptx::Kernel* kernel = nullptr;        // in `module`
+    int max_dynamic_shared = 49152;             // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 };
 
-// Device code that a program loaded: CUmodule and CUlibrary are handles of it. Virtual GPUs run none of it; it is
-// looked at only for the names in it, where it is not compressed.
+// Device code that a program loaded: CUmodule and CUlibrary are handles of it. The engine runs its PTX for the kernels
+// that have no twin; cubins are looked at only for the names in them, where they are not compressed.
 struct Image {
     Context* context = nullptr;  // nullptr for a library, which all contexts share
     std::string text;            // what can be searched for names; empty when nothing can be known
     bool searchable = false;
+    std::vector<std::string> ptx;
+    std::string refusal;  // why there is no module for the PTX, or no PTX
+    std::atomic_flag explained;
     std::mutex lock;
+    bool linked = false;
+    std::shared_ptr<const ptx::Module> module;
+    std::map<Context*, std::shared_ptr<const ptx::Addresses>> placed;  // the variables, in each context that uses them
+    ptx::Addresses managed;
     std::map<std::string, std::shared_ptr<Function>> functions;
 };
 

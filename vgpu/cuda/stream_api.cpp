@@ -75,12 +75,12 @@ CUresult cuStreamQuery(CUstream given) {
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
     if (stream->kind() != StreamKind::Legacy)
-        return stream->idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+        return stream->idle() ? failure_of(stream->context()) : CUDA_ERROR_NOT_READY;
     // The legacy stream stands for all blocking streams of its context.
     for (const auto& other : stream->context().streams())
         if (other->blocking() && !other->idle())
             return CUDA_ERROR_NOT_READY;
-    return CUDA_SUCCESS;
+    return failure_of(stream->context());
 }
 
 CUresult cuStreamQuery_ptsz(CUstream stream) {
@@ -97,7 +97,7 @@ CUresult cuStreamSynchronize(CUstream given) {
         stream->context().run(stream, {});
     else
         stream->wait(stream->last());
-    return CUDA_SUCCESS;
+    return failure_of(stream->context());
 }
 
 CUresult cuStreamSynchronize_ptsz(CUstream stream) {

@@ -119,7 +119,7 @@ CUresult transfer(const Entry& entry, const std::shared_ptr<Stream>& stream, con
         job.wait(box);
     else
         job.submit(box);
-    return CUDA_SUCCESS;
+    return failure_of(stream->context());
 }
 
 CUresult copy(const Entry& entry, CUstream given, std::uintptr_t target, Expect expect_target, std::uintptr_t source,

@@ -34,6 +34,10 @@ struct Kernel {
 
 // One fat binary: the device code of one link unit.
 struct Binary {
+    const void* image = nullptr;
+    bool opened = false;
+    CUlibrary library = nullptr;  // null where there is no image, or the driver refuses it
+    CUresult refusal = CUDA_SUCCESS;
     std::vector<const void*> stubs;
     std::map<const void*, Variable> variables;
     std::set<int> loaded;
@@ -58,19 +62,39 @@ Binary* binary_of(void** handle) {
     return reinterpret_cast<Binary*>(handle);
 }
 
-// Makes one variable's storage on a device and lets its twin fill it.
-cudaError_t place_variable(Variable& variable, int device) {
-    const int key = variable.managed != nullptr ? kEveryDevice : device;
-    if (variable.where.contains(key))
-        return cudaSuccess;
-    CUdeviceptr address = 0;
+// Gives the driver a binary's device code, at its first use.
+CUlibrary library_of(Binary& binary) {
+    if (!binary.opened && binary.image != nullptr) {
+        binary.opened = true;
+        binary.refusal = cuLibraryLoadData(&binary.library, binary.image, nullptr, nullptr, 0, nullptr, nullptr, 0);
+        if (binary.refusal != CUDA_SUCCESS)
+            binary.library = nullptr;
+    }
+    return binary.library;
+}
+
+// A variable's storage in the device code, with its initial value; where there is no code to run, memory of its own.
+CUresult storage_of(Binary& binary, const Variable& variable, CUdeviceptr& address) {
+    size_t bytes = 0;
+    if (const CUlibrary library = library_of(binary); library != nullptr) {
+        const CUresult found = cuLibraryGetGlobal(&address, &bytes, library, variable.name.c_str());
+        if (found != CUDA_ERROR_NOT_FOUND)
+            return found;
+    }
     CUresult result = variable.managed != nullptr ? cuMemAllocManaged(&address, variable.bytes, CU_MEM_ATTACH_GLOBAL)
                                                   : cuMemAlloc(&address, variable.bytes);
     if (result == CUDA_SUCCESS)
         result = cuMemsetD8(address, 0, variable.bytes);
-    if (result == CUDA_SUCCESS)
-        result = cuStreamSynchronize(CU_STREAM_LEGACY);
-    if (result != CUDA_SUCCESS)
+    return result != CUDA_SUCCESS ? result : cuStreamSynchronize(CU_STREAM_LEGACY);
+}
+
+// Makes one variable's storage on a device and lets its twin fill it.
+cudaError_t place_variable(Binary& binary, Variable& variable, int device) {
+    const int key = variable.managed != nullptr ? kEveryDevice : device;
+    if (variable.where.contains(key))
+        return cudaSuccess;
+    CUdeviceptr address = 0;
+    if (const CUresult result = storage_of(binary, variable, address); result != CUDA_SUCCESS)
         return runtime_error(result);
     using Fill = void (*)(int device, void* address, size_t bytes);
     if (auto* fill = reinterpret_cast<Fill>(vgpu_kernel_symbol(("vgpu_variable_" + variable.name).c_str())))
@@ -85,9 +109,22 @@ cudaError_t load_locked(Binary& binary, int device) {
     if (binary.loaded.contains(device))
         return cudaSuccess;
     for (auto& [host, variable] : binary.variables)
-        if (const cudaError_t result = place_variable(variable, device); result != cudaSuccess)
+        if (const cudaError_t result = place_variable(binary, variable, device); result != cudaSuccess)
             return result;
     binary.loaded.insert(device);
+    return cudaSuccess;
+}
+
+// The kernel in its binary's device code, for one without a twin.
+cudaError_t find_code(Kernel& kernel) {
+    const CUlibrary library = library_of(*kernel.owner);
+    CUkernel found = nullptr;
+    if (library == nullptr)
+        return kernel.owner->refusal == CUDA_SUCCESS ? cudaErrorInvalidDeviceFunction
+                                                     : runtime_error(kernel.owner->refusal);
+    if (cuLibraryGetKernel(&found, library, kernel.name.c_str()) != CUDA_SUCCESS)
+        return cudaErrorInvalidDeviceFunction;
+    kernel.function = reinterpret_cast<CUfunction>(found);
     return cudaSuccess;
 }
 
@@ -122,7 +159,8 @@ cudaError_t find_kernel(const void* stub, CUfunction& function, Binary*& owner) 
     if (kernel.function == nullptr) {
         kernel.function = static_cast<CUfunction>(vgpu_function(kernel.name.c_str()));
         if (kernel.function == nullptr)
-            return cudaErrorInvalidDeviceFunction;
+            if (const cudaError_t result = find_code(kernel); result != cudaSuccess)
+                return result;
         all.handles.insert(kernel.function);
     }
     function = kernel.function;
@@ -172,11 +210,12 @@ void forget_device(int device) {
 
 using namespace vgpu::cudart;
 
-// The image itself (cubin, PTX) is never looked at: nothing here can run it.
-VGPU_CUDART_API void** __cudaRegisterFatBinary(void*) {
+// The driver gets the image at the first use of something in it: it is not there yet when a program is loaded.
+VGPU_CUDART_API void** __cudaRegisterFatBinary(void* image) {
     Programs& all = programs();
     const std::lock_guard lock(all.mutex);
     all.binaries.push_back(std::make_unique<Binary>());
+    all.binaries.back()->image = image;
     return reinterpret_cast<void**>(all.binaries.back().get());
 }
 
