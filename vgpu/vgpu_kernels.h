@@ -2,8 +2,9 @@
  *
  * A kernel called NAME (as in the device code: mangled for C++) has a twin when one of the shared libraries that
  * VGPU_KERNELS names (a colon-separated list) exports the function vgpu_kernel_NAME. A launch calls it once for the
- * whole grid, on the stream's own thread. A launch of a kernel without a twin gives CUDA_ERROR_NO_BINARY_FOR_GPU
- * (runtime: cudaErrorInvalidDeviceFunction).
+ * whole grid, on the stream's own thread. A kernel without a twin runs from its program's PTX; a launch of one
+ * that has none either gives CUDA_ERROR_NO_BINARY_FOR_GPU (runtime: cudaErrorInvalidDeviceFunction where there is no
+ * device code at all).
  *
  *     #include <vgpu_kernels.h>
  *     VGPU_KERNEL(scale)(const struct vgpu_launch *launch, void **args)      // scale(float *x, float factor, int n)

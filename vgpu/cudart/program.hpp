@@ -9,14 +9,14 @@ namespace vgpu::cudart {
 struct Binary;
 
 // The driver's function for a host stub's address or for a handle that cudaGetKernel gave.
-// cudaErrorInvalidDeviceFunction where nothing of that kind is registered or no library named by VGPU_KERNELS has a
-// twin. `owner` is null for a handle.
+// cudaErrorInvalidDeviceFunction where nothing of that kind is registered or it has neither a twin nor device
+// code. `owner` is null for a handle.
 cudaError_t find_kernel(const void* stub, CUfunction& function, Binary*& owner);
 
 // Sets a binary's variables up on a device, as loading its module into the device's context does. A twin library may
 // define `extern "C" void vgpu_variable_<name>(int device, void* address, size_t bytes)`: it is called once per device
 // with the address at which a twin reaches the variable, to put in its initial value and to keep the address. Without
-// it the variable starts as zeros: initial values that nvcc put into the device code are not read.
+// it the variable has the initial value that the binary's PTX gives it, or zeros where the binary has no PTX.
 cudaError_t load_variables(Binary& binary, int device);
 
 struct VariableLocation {
