@@ -11,12 +11,6 @@
 namespace vgpu::cuda {
 namespace {
 
-int attribute(CUdevice_attribute which, const Context& context) {
-    int value = 0;
-    cuDeviceGetAttribute(&value, which, context.device().ordinal);
-    return value;
-}
-
 // The device memory that a launch of this context may touch. Managed and page-locked memory lie at their own addresses.
 class Reach : public ptx::Memory {
   public:
@@ -226,9 +220,8 @@ void run_kernel(const Function& function, const ptx::Shape& shape, const std::ve
     ptx::Surroundings surroundings;
     surroundings.memory = &reach;
     surroundings.addresses = &addresses;
-    surroundings.capability = 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, context) +
-                              attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, context);
-    surroundings.multiprocessors = static_cast<unsigned>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, context));
+    surroundings.capability = 10 * settings().major + settings().minor;
+    surroundings.multiprocessors = static_cast<unsigned>(settings().multiprocessors);
     surroundings.stack_bytes = stack_bytes(context);
     surroundings.print = [](std::string_view text) {
         std::fwrite(text.data(), 1, text.size(), stdout);

@@ -104,17 +104,7 @@ CUresult occupancy(int* blocks, const void* handle, int block_size, std::size_t 
     const auto function = function_of(handle);
     if (function == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
-    int most_threads = 1024;
-    if (function->kernel != nullptr) {
-        shared += function->kernel->static_shared_bytes;
-        most_threads = static_cast<int>(function->kernel->max_threads);
-    }
-    constexpr int kThreads = 2048;
-    constexpr int kBlocks = 32;
-    constexpr std::size_t kShared = 233472;
-    const int by_threads = block_size > most_threads ? 0 : kThreads / ((block_size + 31) / 32 * 32);
-    const int by_shared = static_cast<int>(std::min<std::size_t>(kBlocks, kShared / (shared + 1024)));
-    *blocks = std::min({kBlocks, by_threads, by_shared});
+    *blocks = resident_blocks(*function, block_size, shared);
     return CUDA_SUCCESS;
 }
 
@@ -129,6 +119,24 @@ CUresult name_of(const char** name, const void* handle) {
 }
 
 }  // namespace
+
+namespace vgpu::cuda {
+
+int resident_blocks(const Function& function, int block_size, std::size_t shared) {
+    int most_threads = 1024;
+    if (function.kernel != nullptr) {
+        shared += function.kernel->static_shared_bytes;
+        most_threads = static_cast<int>(function.kernel->max_threads);
+    }
+    constexpr int kThreads = 2048;
+    constexpr int kBlocks = 32;
+    constexpr std::size_t kShared = 233472;
+    const int by_threads = block_size > most_threads ? 0 : kThreads / ((block_size + 31) / 32 * 32);
+    const int by_shared = static_cast<int>(std::min<std::size_t>(kBlocks, kShared / (shared + 1024)));
+    return std::min({kBlocks, by_threads, by_shared});
+}
+
+}  // namespace vgpu::cuda
 
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
     VGPU_ENTER(cuFuncGetAttribute, Needs::Init);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vgpu/core/settings.hpp"
 #include "vgpu/cuda/device_code.hpp"
 #include "vgpu/cuda/pool.hpp"
 
@@ -111,6 +112,11 @@ CUresult launch_code(const Entry& entry, const std::shared_ptr<Function>& functi
     }
     shape.dynamic_shared_bytes = launch.shared_bytes;
     shape.cooperative = how.cooperative;
+    // Blocks that wait for each other have to be resident together.
+    const auto room = static_cast<unsigned long long>(settings().multiprocessors) *
+                      static_cast<unsigned>(resident_blocks(*function, static_cast<int>(threads), launch.shared_bytes));
+    if (how.cooperative && 1ull * shape.grid[0] * shape.grid[1] * shape.grid[2] > room)
+        return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     std::vector<std::byte> packed;
     if ((parameters == nullptr && extra == nullptr && !kernel->parameters.empty()) ||
         !pack(*kernel, parameters, extra, packed))

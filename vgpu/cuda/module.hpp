@@ -44,6 +44,9 @@ struct Image {
 Registry<Image>& image_handles();
 std::shared_ptr<Function> function_of(const void* handle);
 
+// How many blocks of this many threads and bytes of dynamic shared memory a multiprocessor has room for.
+int resident_blocks(const Function& function, int block_size, std::size_t shared);
+
 // The function of this name, made on first asking; nullptr when the image is known not to have it.
 Function* function_in(Image& image, const char* name);
 

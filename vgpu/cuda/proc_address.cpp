@@ -1,4 +1,6 @@
 // cuGetProcAddress over the table of entry points.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -63,7 +65,19 @@ CUdriverProcAddressQueryResult look_up(const char* name, int version, bool per_t
     return best == 0 ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SUCCESS;
 }
 
-CUresult get(const char* name, void** address, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
+// Says in the log who asked for a function that is not here. Libraries ask for many that they do without, so standard
+// error stays empty.
+void log_missing(const char* name, const void* caller) {
+    if (!calls_wanted())
+        return;
+    Dl_info info;
+    const bool known = dladdr(caller, &info) != 0 && info.dli_fname != nullptr;
+    log("cuGetProcAddress", "missing",
+        Fields().add("name", name).add("caller", known ? info.dli_fname : "unknown").text());
+}
+
+CUresult get(const char* name, void** address, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status,
+             const void* caller) {
     constexpr cuuint64_t kKnown = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     if (name == nullptr || address == nullptr || flags > kKnown || flags == kKnown)
         return CUDA_ERROR_INVALID_VALUE;
@@ -71,6 +85,8 @@ CUresult get(const char* name, void** address, int version, cuuint64_t flags, CU
     const auto result = look_up(name, version, flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, address);
     if (status != nullptr)
         *status = result;
+    if (result != CU_GET_PROC_ADDRESS_SUCCESS)
+        log_missing(name, caller);
     return result == CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
@@ -87,10 +103,10 @@ bool known_function(std::string_view base) {
 CUresult cuGetProcAddress_v2(const char* name, void** address, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* status) {
     VGPU_ENTER(cuGetProcAddress, Needs::Nothing);
-    return get(name, address, version, flags, status);
+    return get(name, address, version, flags, status, __builtin_return_address(0));
 }
 
 CUresult cuGetProcAddress(const char* name, void** address, int version, cuuint64_t flags) {
     VGPU_ENTER(cuGetProcAddress, Needs::Nothing);
-    return get(name, address, version, flags, nullptr);
+    return get(name, address, version, flags, nullptr, __builtin_return_address(0));
 }

@@ -15,12 +15,12 @@
             return 1;                                                  \
         }                                                              \
     } while (0)
-#define EXPECT(condition)                        \
-    do {                                         \
-        if (!(condition)) {                      \
+#define EXPECT(condition)                         \
+    do {                                          \
+        if (!(condition)) {                       \
             std::printf("not: %s\n", #condition); \
-            return 1;                            \
-        }                                        \
+            return 1;                             \
+        }                                         \
     } while (0)
 
 __device__ int counter = 40;
