@@ -1,5 +1,6 @@
 // A program as a user has it, built by nvcc, with no twin anywhere: the virtual GPUs run its device code.
 // engine.test builds it in several ways and runs it.
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
 #include <cassert>
@@ -57,6 +58,21 @@ __global__ void sum(const T* values, int n, T* to) {
         *to = partial[0];
 }
 
+// Adds up what each block has stored, which all have done when the grid is in step.
+__global__ void together(int* to) {
+    __shared__ int own;
+    own = static_cast<int>(blockIdx.x) + 1;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        to[1 + blockIdx.x] = own;
+    cooperative_groups::this_grid().sync();
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        *to = 0;
+        for (unsigned i = 1; i <= gridDim.x; ++i)
+            *to += to[i];
+    }
+}
+
 __global__ void speak(int value) {
     printf("thread %d of block %d says %d\n", threadIdx.x, blockIdx.x, value);
 }
@@ -111,6 +127,19 @@ static int compute() {
     variables<<<1, 1>>>(dy);
     CHECK(cudaMemcpy(y.data(), dy, sizeof(float), cudaMemcpyDeviceToHost));
     EXPECT(y[0] == 9.5F);
+    cudaLaunchAttribute cooperative{};
+    cooperative.id = cudaLaunchAttributeCooperative;
+    cooperative.val.cooperative = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = 8;
+    config.blockDim = 32;
+    config.attrs = &cooperative;
+    config.numAttrs = 1;
+    CHECK(cudaLaunchKernelEx(&config, together, reinterpret_cast<int*>(dy)));
+    CHECK(cudaMemcpy(&result, dy, sizeof result, cudaMemcpyDeviceToHost));
+    EXPECT(result == 36);
+    config.gridDim = 1 << 20;
+    EXPECT(cudaLaunchKernelEx(&config, together, reinterpret_cast<int*>(dy)) == cudaErrorCooperativeLaunchTooLarge);
     cudaFuncAttributes attributes;
     CHECK(cudaFuncGetAttributes(&attributes, sum<float>));
     EXPECT(attributes.sharedSizeBytes == 1024);
