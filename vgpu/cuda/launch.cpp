@@ -109,6 +109,8 @@ CUresult launch_code(const Entry& entry, const std::shared_ptr<Function>& functi
         shape.cluster[i] = how.clustered ? how.cluster[i] : std::max(1u, kernel->required_cluster[i]);
         if (shape.cluster[i] == 0 || shape.grid[i] % shape.cluster[i] != 0)
             return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+        if (shape.cluster[i] > 1)  // the engine has no shared memory of other blocks
+            return CUDA_ERROR_NOT_SUPPORTED;
     }
     shape.dynamic_shared_bytes = launch.shared_bytes;
     shape.cooperative = how.cooperative;

@@ -9,10 +9,12 @@ namespace {
 
 // Runs `code` with %r1, %r2, %r3 (%rd1 ... and %f1 ..., %fd1 ... with the same bits); the result is %rd9.
 std::uint64_t compute(const std::string& code, std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0) {
-    Device device(header() + kernel("k", 4, R"(
+    Device device(header() + kernel("k", 4,
+                                    R"(
         mov.b64 %rd1, %a1; mov.b64 %rd2, %a2; mov.b64 %rd3, %a3; cvt.u32.u64 %r1, %a1; cvt.u32.u64 %r2, %a2; cvt.u32.u64 %r3, %a3;
         mov.b32 %f1, %r1; mov.b32 %f2, %r2; mov.b32 %f3, %r3; mov.b64 %fd1, %a1; mov.b64 %fd2, %a2; mov.b64 %fd3, %a3;
-        cvt.u16.u64 %h1, %a1; cvt.u16.u64 %h2, %a2; cvt.u16.u64 %h3, %a3; mov.u64 %rd9, 0; )" + code + R"(
+        cvt.u16.u64 %h1, %a1; cvt.u16.u64 %h2, %a2; cvt.u16.u64 %h3, %a3; mov.u64 %rd9, 0; )" +
+                                        code + R"(
         st.global.u64 [%a0], %rd9;)"));
     std::vector<std::uint64_t> out(1);
     const Outcome outcome = device.launch("k", 1, 1, device.memory.add(out), a, b, c);
@@ -33,7 +35,8 @@ std::uint64_t bits(double x) {
     return result;
 }
 std::uint32_t of_floats(const std::string& code, float a, float b = 0, float c = 0) {
-    return static_cast<std::uint32_t>(compute(code + " mov.b32 %r9, %f8; cvt.u64.u32 %rd9, %r9;", bits(a), bits(b), bits(c)));
+    return static_cast<std::uint32_t>(
+        compute(code + " mov.b32 %r9, %f8; cvt.u64.u32 %rd9, %r9;", bits(a), bits(b), bits(c)));
 }
 
 TEST(Arithmetic, RoundsAsItIsTold) {
@@ -49,7 +52,8 @@ TEST(Arithmetic, RoundsAsItIsTold) {
     EXPECT_EQ(of_floats("add.rz.f32 %f8, %f1, %f2;", 1, -1e-20f), bits(std::nextafter(1.0f, 0.0f)));
     EXPECT_EQ(of_floats("sqrt.rp.f32 %f8, %f1;", 2), bits(std::nextafter(std::sqrt(2.0f), 2.0f)));
     EXPECT_EQ(of_floats("fma.rm.f32 %f8, %f1, %f2, %f3;", 1, 1, -1e-20f), bits(std::nextafter(1.0f, 0.0f)));
-    EXPECT_EQ(compute("add.rm.f64 %fd8, %fd1, %fd2; mov.b64 %rd9, %fd8;", bits(1.0), bits(-1e-30)), bits(std::nextafter(1.0, 0.0)));
+    EXPECT_EQ(compute("add.rm.f64 %fd8, %fd1, %fd2; mov.b64 %rd9, %fd8;", bits(1.0), bits(-1e-30)),
+              bits(std::nextafter(1.0, 0.0)));
     EXPECT_EQ(of_floats("cvt.rz.f32.f64 %f8, 0d3FD5555555555555;", 0), bits(below));
     EXPECT_EQ(of_floats("cvt.rp.f32.u32 %f8, 16777217;", 0), bits(16777218.0f));
     EXPECT_EQ(of_floats("cvt.rm.f32.s32 %f8, -16777217;", 0), bits(-16777218.0f));
@@ -80,7 +84,8 @@ TEST(Arithmetic, Conversions) {
     EXPECT_EQ(to_int("rzi.s32", 1e20f), INT32_MAX);
     EXPECT_EQ(to_int("rzi.u32", -5.0f), 0);
     EXPECT_EQ(to_int("rzi.s32", std::numeric_limits<float>::quiet_NaN()), 0);
-    EXPECT_EQ(compute("cvt.rzi.s64.f64 %rd9, %fd1;", bits(std::numeric_limits<double>::quiet_NaN())), std::uint64_t{1} << 63);
+    EXPECT_EQ(compute("cvt.rzi.s64.f64 %rd9, %fd1;", bits(std::numeric_limits<double>::quiet_NaN())),
+              std::uint64_t{1} << 63);
     EXPECT_EQ(compute("cvt.s64.s8 %rd9, %r1;", 0x80), 0xffffffffffffff80);
     EXPECT_EQ(of_words("cvt.sat.u8.s32 %r9, %r1;", 300), 255u);
     EXPECT_EQ(of_words("cvt.rn.f16.f32 %h1, %f1; cvt.u32.u16 %r9, %h1;", bits(1.0009766f)), 0x3c01u);
@@ -89,7 +94,8 @@ TEST(Arithmetic, Conversions) {
     EXPECT_EQ(of_words("cvt.f32.f16 %f1, %h1; mov.b32 %r9, %f1;", 0x0001), bits(std::ldexp(1.0f, -24)));
     EXPECT_EQ(of_words("cvt.rn.bf16x2.f32 %r9, %f1, %f2;", bits(1.0f), bits(-2.0f)), 0x3f80c000u);
     EXPECT_EQ(of_words("cvt.rn.f16x2.f32 %r9, %f1, %f2;", bits(1.0f), bits(-2.0f)), 0x3c00c000u);
-    EXPECT_EQ(of_words("cvt.rn.satfinite.e4m3x2.f32 %h1, %f1, %f2; cvt.u32.u16 %r9, %h1;", bits(1e6f), bits(1.0f)), 0x7e38u);
+    EXPECT_EQ(of_words("cvt.rn.satfinite.e4m3x2.f32 %h1, %f1, %f2; cvt.u32.u16 %r9, %h1;", bits(1e6f), bits(1.0f)),
+              0x7e38u);
     EXPECT_EQ(of_words("cvt.rna.tf32.f32 %r9, %f1;", 0x3f801000), 0x3f802000u);
 }
 
@@ -97,8 +103,11 @@ TEST(Arithmetic, Halves) {
     EXPECT_EQ(of_words("add.f16x2 %r9, %r1, %r2;", 0x3c00c000, 0x3c003c00), 0x4000bc00u);
     EXPECT_EQ(of_words("fma.rn.f16x2 %r9, %r1, %r2, %r3;", 0x40004000, 0x42004200, 0x3c003c00), 0x47004700u);
     EXPECT_EQ(of_words("mul.bf16 %h1, %h1, %h2; cvt.u32.u16 %r9, %h1;", 0x4000, 0x4040), 0x40c0u);
-    EXPECT_EQ(of_words("setp.lt.f16x2 %p1|%p2, %r1, %r2; selp.u32 %r8, 1, 0, %p1; selp.u32 %r9, 2, 0, %p2; or.b32 %r9, %r9, %r8;",
-                       0x3c003c00, 0x40003800), 2u);
+    EXPECT_EQ(
+        of_words(
+            "setp.lt.f16x2 %p1|%p2, %r1, %r2; selp.u32 %r8, 1, 0, %p1; selp.u32 %r9, 2, 0, %p2; or.b32 %r9, %r9, %r8;",
+            0x3c003c00, 0x40003800),
+        2u);
 }
 
 TEST(Arithmetic, WholeNumbers) {
