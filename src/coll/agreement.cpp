@@ -35,6 +35,8 @@ enum Field : std::size_t {
     kLarge,
     kInFlight,
     kNonblocking,
+    kOddSetups,  // both this and the next: the ranks have not ended the same number of set-ups
+    kEvenSetups,
     kSetups,  // of a smallest value: kMostSetups less that
     kPrint,
     kPrintComplement,
@@ -71,6 +73,8 @@ void fill(VoteRecord& record, const Vote& vote, bool nonblocking) {
     record[kLarge] = vote.large;
     record[kInFlight] = vote.in_flight;
     record[kNonblocking] = nonblocking;
+    record[kOddSetups] = vote.setups % 2 != 0;
+    record[kEvenSetups] = vote.setups % 2 == 0;
     record[kSetups] = kMostSetups - static_cast<std::int64_t>(vote.setups);
 }
 
@@ -118,14 +122,16 @@ Decision agree_by_mpi(comm::State& comm, std::uint64_t sequence, const progress:
 // On a shared page: the vote record without the fingerprint's fields in one 64-bit integer, and then the fingerprint as
 // it is.
 constexpr std::size_t kFlags = kPrint;
-constexpr unsigned kBits = 4;  // of a flag
+constexpr unsigned kBits = 3;  // of a flag
+constexpr unsigned kReasonBits = 8;
 constexpr unsigned shift_of(std::size_t field) {
-    return field <= kObstacle ? kBits * static_cast<unsigned>(field) : kBits * static_cast<unsigned>(field + 1);
+    const unsigned as_flag = kBits * static_cast<unsigned>(field);
+    return field <= kObstacle ? as_flag : as_flag - kBits + kReasonBits;
 }
 constexpr std::int64_t mask_of(std::size_t field) {
-    return field == kSetups ? kMostSetups : field == kObstacle ? 0xff : 0xf;
+    return field == kSetups ? kMostSetups : (1 << (field == kObstacle ? kReasonBits : kBits)) - 1;
 }
-static_assert(shift_of(kSetups) == 32 && kReasons <= 0xff);
+static_assert(shift_of(kSetups) == 32 && kReasons < 1 << kReasonBits);
 static_assert(sizeof(comm::SharedPage::Record) == sizeof(std::int64_t) + sizeof(Fingerprint));
 
 comm::SharedPage::Record words_of(const VoteRecord& record, const Fingerprint& print) {
@@ -252,7 +258,8 @@ Decision read(const VoteRecord& all) {
     decision.any_device = all[kDevice] != 0;
     decision.any_host = all[kHost] != 0;
     decision.obstacle = static_cast<Reason>(all[kObstacle]);
-    decision.needs_setup = all[kSetup] != 0;
+    // Ranks that have ended different numbers of set-ups would use different NCCL communicators.
+    decision.needs_setup = all[kSetup] != 0 || (all[kOddSetups] != 0 && all[kEvenSetups] != 0);
     decision.large = all[kLarge] != 0;
     decision.in_flight = all[kInFlight] != 0;
     decision.nonblocking = all[kNonblocking] != 0;

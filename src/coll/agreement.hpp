@@ -36,7 +36,7 @@ struct Decision {
     enum class State : std::uint8_t { kAgreed, kMismatch, kTimeout, kMpiError } state = State::kAgreed;
     int mpi_code = MPI_SUCCESS;  // with kMpiError
     bool any_device = false, any_host = false, large = false, in_flight = false;
-    bool needs_setup = false;
+    bool needs_setup = false;  // or has not ended the last one
     bool nonblocking = false;  // a rank has made a non-blocking call
     std::uint64_t setups = 0;  // set-ups that all ranks have ended
     Reason obstacle = Reason::kNone;
@@ -44,7 +44,7 @@ struct Decision {
 };
 
 // A vote as it is sent and received.
-using VoteRecord = std::array<std::int64_t, 10>;
+using VoteRecord = std::array<std::int64_t, 12>;
 
 // What must be equal on all ranks, in a form that can be sent when it is not.
 struct Fingerprint {

@@ -81,9 +81,11 @@ bool CollectiveOperation::answered() {
     record_.end_part("agreement");
     if (failure->empty()) {
         agreement_.reset();
-        const Decision decision = read(records_->all);
-        if (decision.needs_setup && all_can(kept(), decision))
+        Decision decision = read(records_->all);
+        if (decision.needs_setup && all_can(kept(), decision)) {
             comm::begin_setup(*order_->owner(), location_, decision.setups);
+            decision.obstacle = Reason::kNotReady;
+        }
         decided(decision);
     } else {
         fail_here(MPI_ERR_OTHER, *failure);

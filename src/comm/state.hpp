@@ -40,7 +40,7 @@ struct State {
     std::uint64_t agreed_calls = 0;
     // What an agreement sends and receives. It is here and not on the stack: an agreement that timed out is still under
     // way.
-    std::array<std::int64_t, 10> ballot_mine{}, ballot_all{};
+    std::array<std::int64_t, 12> ballot_mine{}, ballot_all{};
     // Some rank never came to an agreement, on which MPI is still at work: neither this state nor the communicator may
     // be freed.
     bool given_up = false;
