@@ -95,6 +95,17 @@ uninstall-local:
 	rm -f '$(DESTDIR)$(vgpudir)/libcudart.so'
 # End.
 
+# libvgpu_static.so, which is preloaded: it has programs with NVIDIA's static runtime call libcudart.so.12 or .13 beside it. It needs
+# none of the others itself, so that programs without CUDA load nothing of them.
+noinst_LTLIBRARIES += vgpu/libvgpu_replace.la
+vgpu_libvgpu_replace_la_CPPFLAGS = $(VGPU_CPPFLAGS)
+vgpu_libvgpu_replace_la_SOURCES = \
+    vgpu/static/program.cpp vgpu/static/program.hpp vgpu/static/redirect.cpp vgpu/static/redirect.hpp vgpu/static/replace.cpp
+vgpu_SCRIPTS += vgpu/lib/libvgpu_static.so
+CLEANFILES += vgpu/lib/libvgpu_static.so
+vgpu/lib/libvgpu_static.so: vgpu/libvgpu_replace.la vgpu/lib/libcudart.so.12 vgpu/lib/libcudart.so.13
+	$(vgpu_lib) -Wl,--exclude-libs,ALL -Wl,--whole-archive vgpu/.libs/libvgpu_replace.a -Wl,--no-whole-archive -ldl
+
 # libnccl.so.2 (owner: nccl). Begin.
 noinst_LTLIBRARIES += vgpu/libvgpu_nccl.la
 vgpu_libvgpu_nccl_la_CPPFLAGS = $(VGPU_CPPFLAGS) $(NCCL_CPPFLAGS)

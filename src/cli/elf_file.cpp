@@ -1,11 +1,11 @@
 #include "cli/elf_file.hpp"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace swy::cli {
@@ -39,18 +39,27 @@ const T* ElfFile::at(std::size_t offset, std::size_t number) const {
     return inside ? reinterpret_cast<const T*>(data_ + offset) : nullptr;
 }
 
-std::set<std::string> ElfFile::functions() const {
-    std::set<std::string> names;
+std::span<const Elf64_Shdr> ElfFile::sections() const {
     const auto* header = at<Elf64_Ehdr>(0);
     if (header == nullptr || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
         header->e_ident[EI_CLASS] != ELFCLASS64)
-        return names;
-    const auto* sections = at<Elf64_Shdr>(header->e_shoff, header->e_shnum);
-    for (std::size_t i = 0; sections != nullptr && i < header->e_shnum; ++i) {
-        const Elf64_Shdr& table = sections[i];
-        if (table.sh_type != SHT_DYNSYM || table.sh_link >= header->e_shnum)
+        return {};
+    const auto* first = at<Elf64_Shdr>(header->e_shoff, header->e_shnum);
+    return {first, first == nullptr ? std::size_t{0} : header->e_shnum};
+}
+
+bool ElfFile::is_stripped() const {
+    const auto all = sections();
+    return std::none_of(all.begin(), all.end(), [](const Elf64_Shdr& one) { return one.sh_type == SHT_SYMTAB; });
+}
+
+std::set<std::string> ElfFile::functions() const {
+    std::set<std::string> names;
+    const auto all = sections();
+    for (const Elf64_Shdr& table : all) {
+        if (table.sh_type != SHT_DYNSYM || table.sh_link >= all.size())
             continue;
-        const Elf64_Shdr& text = sections[table.sh_link];
+        const Elf64_Shdr& text = all[table.sh_link];
         const std::size_t number = table.sh_size / sizeof(Elf64_Sym);
         const auto* symbols = at<Elf64_Sym>(table.sh_offset, number);
         const char* strings = at<char>(text.sh_offset, text.sh_size);

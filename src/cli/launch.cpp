@@ -45,11 +45,19 @@ bool exports(const std::vector<std::string>& options, std::string_view name) {
     return false;
 }
 
-// A tool that is preloaded already stays in front: it wraps MPI_X and calls PMPI_X, which is ours.
-std::string preload(const std::string& before, const std::string& library) {
-    if (before.find("libswitchyard.so") != std::string::npos)
+std::string with_library(const std::string& before, const std::string& library) {
+    if (before.find(library.substr(library.rfind('/') + 1)) != std::string::npos)
         return before;
     return before.empty() ? library : before + ":" + library;
+}
+
+// A tool that is preloaded already stays in front: it wraps MPI_X and calls PMPI_X, which is ours. Of the virtual GPUs
+// one library is preloaded: it replaces NVIDIA's CUDA runtime in programs that have it linked in.
+std::string preload(const std::string& before, const Wishes& wishes) {
+    const bool there = before.find("libswitchyard.so") != std::string::npos;
+    const std::string with_ours = there ? before : with_library(before, wishes.shim);
+    return wishes.virtual_gpus.empty() ? with_ours
+                                       : with_library(with_ours, wishes.virtual_gpus + "/libvgpu_static.so");
 }
 
 // Virtual GPUs are for machines smaller than the job, on which times mean nothing: there may be more ranks than cores,
@@ -91,7 +99,7 @@ bool can_be_preloaded(const std::string& library) {
 
 Launch make_rank(const Wishes& wishes, const Environment& environment) {
     Launch launch;
-    launch.added.emplace_back("LD_PRELOAD", preload(value_of(environment, "LD_PRELOAD"), wishes.shim));
+    launch.added.emplace_back("LD_PRELOAD", preload(value_of(environment, "LD_PRELOAD"), wishes));
     if (!wishes.virtual_gpus.empty()) {
         launch.added.emplace_back("LD_LIBRARY_PATH",
                                   search_path(wishes.virtual_gpus, value_of(environment, "LD_LIBRARY_PATH")));
@@ -118,7 +126,7 @@ Launch make_launch(const Wishes& wishes, const Environment& environment) {
     take_exported(options, "LD_PRELOAD", preloaded);
     std::string path = value_of(environment, "LD_LIBRARY_PATH");
     const bool path_named = take_exported(options, "LD_LIBRARY_PATH", path);
-    exported("LD_PRELOAD=" + preload(preloaded, wishes.shim));
+    exported("LD_PRELOAD=" + preload(preloaded, wishes));
 
     const bool is_virtual = !wishes.virtual_gpus.empty();
     if (is_virtual) {

@@ -91,7 +91,14 @@ std::optional<Check> look_for_nvidias_runtime(const Patient& patient, const std:
     std::vector<std::string> files = {program};
     for (const Needed& one : all)
         files.push_back(one.file);
-    const auto at = std::find_if(files.begin(), files.end(), has_nvidias_runtime);
+    const bool replaced = has_nvidias_runtime(program) && !ElfFile(program).is_stripped();
+    const auto at = std::find_if(files.begin() + (replaced ? 1 : 0), files.end(), has_nvidias_runtime);
+    if (at == files.end() && replaced)
+        return Check{"cuda-runtime", Health::kGood,
+                     fmt::format("{} has NVIDIA's static CUDA runtime in it (nvcc's default): switchyard run has the "
+                                 "virtual GPUs' in its place",
+                                 program),
+                     ""};
     if (at == files.end())
         return std::nullopt;
     if (file_name(*at).starts_with("libcudart.so"))
@@ -102,10 +109,12 @@ std::optional<Check> look_for_nvidias_runtime(const Patient& patient, const std:
             "NVIDIA's."};
     return Check{
         "cuda-runtime", Health::kProblem,
-        fmt::format("{} has NVIDIA's static CUDA runtime in it (nvcc's default), which the virtual GPUs cannot "
-                    "serve; on a real GPU it works",
-                    *at),
-        "Link it with nvcc -cudart shared, or with -lcudart in place of -lcudart_static."};
+        fmt::format(
+            "{} has NVIDIA's static CUDA runtime in it (nvcc's default), which the virtual GPUs can only replace "
+            "in a program that is not stripped; on a real GPU it works",
+            *at),
+        fmt::format("{}ink it with nvcc -cudart shared, or with -lcudart in place of -lcudart_static.",
+                    at == files.begin() ? "Do not strip it, or l" : "L")};
 }
 
 std::optional<Check> look_for_profilers(const Patient&, const std::string& program, const std::vector<Needed>& all) {

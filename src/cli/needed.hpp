@@ -22,7 +22,7 @@ std::vector<Needed> needed_by(const std::string& program);
 const Needed* find(const std::vector<Needed>& all, std::string_view start);
 
 // Checks for NVIDIA's CUDA runtime in the program or a library of it, where the driver is the virtual GPUs': these do
-// not have the private interfaces that it needs.
+// not have the private interfaces that it needs, and replace it only in a program that has a symbol table.
 std::optional<Check> look_for_nvidias_runtime(const Patient& patient, const std::string& program,
                                               const std::vector<Needed>& all);
 

@@ -29,8 +29,9 @@ void explain(const void* caller) {
                      "LD_LIBRARY_PATH (switchyard run does), and link the program without an rpath to the other"
                : file +
                      " has NVIDIA's static CUDA runtime in it, nvcc's default, which the virtual GPUs cannot serve "
-                     "(a real GPU's driver does): link it with `nvcc -cudart shared`, or with -lcudart in place of "
-                     "-lcudart_static");
+                     "(a real GPU's driver does). In a program that is not stripped it is replaced, by `switchyard run "
+                     "--virtual-gpus` or LD_PRELOAD=FOLDER/libvgpu_static.so; else link it with `nvcc -cudart shared`, "
+                     "or with -lcudart in place of -lcudart_static");
 }
 
 }  // namespace
