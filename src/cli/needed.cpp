@@ -23,6 +23,13 @@ namespace {
 constexpr std::array<unsigned char, 16> kRuntimeTable = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                          0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 
+// Whether the virtual GPUs' libvgpu_static.so knows this machine's instructions.
+#ifdef __x86_64__
+constexpr bool kReplaces = true;
+#else
+constexpr bool kReplaces = false;
+#endif
+
 std::string file_name(const std::string& path) {
     return path.substr(path.rfind('/') + 1);
 }
@@ -91,7 +98,7 @@ std::optional<Check> look_for_nvidias_runtime(const Patient& patient, const std:
     std::vector<std::string> files = {program};
     for (const Needed& one : all)
         files.push_back(one.file);
-    const bool replaced = has_nvidias_runtime(program) && !ElfFile(program).is_stripped();
+    const bool replaced = kReplaces && has_nvidias_runtime(program) && !ElfFile(program).is_stripped();
     const auto at = std::find_if(files.begin() + (replaced ? 1 : 0), files.end(), has_nvidias_runtime);
     if (at == files.end() && replaced)
         return Check{"cuda-runtime", Health::kGood,
