@@ -1,4 +1,4 @@
-// Reads the command line of a subcommand, and reports what is wrong with it.
+// Reads the command line of a subcommand, reports what is wrong with it, and follows its --virtual-gpus.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -22,5 +22,10 @@ std::string seconds_problem(const std::string& argument);
 
 // "switchyard topo: TEXT" on standard error.
 int refuse(const CLI::App& app, const std::string& text, int status);
+
+// Restarts this command in the environment of a program under `switchyard run --virtual-gpus N`: the dynamic linker
+// reads LD_LIBRARY_PATH when a process starts, and not later. Calls exec on `switchyard COMMAND ARGUMENTS`, without
+// --virtual-gpus. Returns the exit status, after a sentence on standard error, when that fails.
+int restart_with_virtual_gpus(int count, const std::string& command, std::span<const std::string> arguments);
 
 }  // namespace swy::cli

@@ -1,6 +1,8 @@
 // Runs another program and waits for it, up to a limit in seconds. For `switchyard doctor` and `switchyard tune`.
 #pragma once
 
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -17,5 +19,24 @@ struct Ended {
 // Runs the program in a process group of its own, which is ended as a whole when the time has passed. Calls `meanwhile`
 // between waits.
 Ended run_bounded(const Launch& launch, double seconds, const std::function<void()>& meanwhile = {});
+
+// A folder for the files of one job, removed at the end of the scope.
+class Folder {
+  public:
+    explicit Folder(const std::string& purpose) {
+        std::error_code ignored;
+        std::string name = (std::filesystem::temp_directory_path(ignored) / (purpose + "-XXXXXX")).string();
+        if (mkdtemp(name.data()) != nullptr)
+            path = name;
+    }
+    ~Folder() {
+        std::error_code ignored;
+        if (!path.empty())
+            std::filesystem::remove_all(path, ignored);
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    std::filesystem::path path;  // empty when none could be made
+};
 
 }  // namespace swy::cli

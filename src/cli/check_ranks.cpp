@@ -10,7 +10,6 @@
 
 #include "cli/bounded_run.hpp"
 #include "cli/checks.hpp"
-#include "cli/temporary.hpp"
 #include "report/summary.hpp"
 
 namespace swy::cli {

@@ -11,7 +11,6 @@
 #include "cli/arguments.hpp"
 #include "cli/checks.hpp"
 #include "cli/commands.hpp"
-#include "cli/restart.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::cli {

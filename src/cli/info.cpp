@@ -8,7 +8,6 @@
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/probe.hpp"
-#include "cli/restart.hpp"
 #include "config.h"
 #include "device/kernels.hpp"
 #include "settings/settings.hpp"

@@ -1,4 +1,5 @@
-// Makes the mpirun command line of `switchyard run` from its options and the environment, without side effects.
+// Makes the mpirun command line of `switchyard run` from its options and the environment, without side effects, and
+// says where mpirun is known to refuse it.
 #pragma once
 
 #include <span>
@@ -38,5 +39,10 @@ Launch make_rank(const Wishes& wishes, const Environment& environment);
 // Returns the command as one line for a POSIX shell.
 std::string shell_quoted(const std::string& argument);
 std::string shell_line(const Launch& launch);
+
+// Returns a hint for each refusal of mpirun's that is to be expected, with the option to add: mpirun's own message
+// names its own options, and not those of `switchyard run`. Doubtful cases are left out: a hint before a job that runs
+// is a nuisance.
+std::vector<std::string> expected_refusals(const Wishes& wishes, const Environment& environment);
 
 }  // namespace swy::cli

@@ -9,22 +9,17 @@ switchyard_SOURCES = \
     src/cli/check_program.cpp src/cli/check_ranks.cpp src/cli/checks.cpp src/cli/checks.hpp \
     src/cli/commands.hpp \
     src/cli/doctor.cpp \
-    src/cli/elf_file.cpp src/cli/elf_file.hpp \
     src/cli/info.cpp \
     src/cli/launch.cpp src/cli/launch.hpp \
     src/cli/main.cpp \
     src/cli/manual.cpp \
     src/cli/needed.cpp src/cli/needed.hpp \
-    src/cli/node.cpp src/cli/node.hpp src/cli/node_json.cpp src/cli/node_svg.cpp src/cli/node_text.cpp \
+    src/cli/node.cpp src/cli/node.hpp src/cli/node_svg.cpp src/cli/node_text.cpp \
     src/cli/place.cpp src/cli/place.hpp \
     src/cli/install_paths.cpp src/cli/install_paths.hpp \
     src/cli/probe.cpp src/cli/probe.hpp \
-    src/cli/rank.cpp src/cli/rank.hpp \
-    src/cli/refusals.cpp src/cli/refusals.hpp \
     src/cli/report.cpp \
-    src/cli/restart.cpp src/cli/restart.hpp \
     src/cli/run.cpp \
-    src/cli/temporary.hpp \
     src/cli/topo.cpp \
     src/cli/tune.cpp src/cli/measured_calls.hpp src/cli/tune_table.cpp src/cli/tune_table.hpp \
     src/report/compare.cpp src/report/read.cpp $(swy_report_sources) $(swy_page_sources) $(swy_trace_sources) \

@@ -14,8 +14,6 @@
 #include "cli/install_paths.hpp"
 #include "cli/launch.hpp"
 #include "cli/place.hpp"
-#include "cli/rank.hpp"
-#include "cli/refusals.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::cli {

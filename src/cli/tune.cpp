@@ -20,8 +20,6 @@
 #include "cli/commands.hpp"
 #include "cli/measured_calls.hpp"
 #include "cli/probe.hpp"
-#include "cli/restart.hpp"
-#include "cli/temporary.hpp"
 #include "cli/tune_table.hpp"
 #include "report/summary.hpp"
 #include "settings/parse.hpp"
