@@ -21,7 +21,7 @@
 #include "cli/commands.hpp"
 #include "device/device.hpp"
 #include "device/listing.hpp"
-#include "topology/members.hpp"
+#include "topology/devices.hpp"
 
 namespace swy::cli {
 

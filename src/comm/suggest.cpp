@@ -10,7 +10,7 @@
 #include "device/device.hpp"
 #include "device/listing.hpp"
 #include "real.hpp"
-#include "topology/members.hpp"
+#include "topology/devices.hpp"
 #include "topology/memory.hpp"
 
 namespace swy::comm {

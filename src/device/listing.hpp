@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/members.hpp"
+#include "topology/devices.hpp"
 
 namespace swy::device {
 

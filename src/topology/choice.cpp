@@ -1,12 +1,12 @@
 #include "topology/choice.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
 #include "topology/assignment.hpp"
 #include "topology/distance.hpp"
-#include "topology/explain.hpp"
-#include "topology/neighbours.hpp"
 #include "topology/order.hpp"
 
 namespace swy::topology {
@@ -78,6 +78,52 @@ std::vector<int> positions_in_round(const NodeFacts& facts) {
     for (std::size_t position = 0; position < turns.size(); ++position)
         positions[static_cast<std::size_t>(turns[position].second)] = static_cast<int>(position);
     return positions;
+}
+
+std::string where(Reach reach) {
+    switch (reach) {
+        case Reach::kLocal:
+            return "local to its cores";
+        case Reach::kCache:
+            return "under the same L3 cache as its cores";
+        case Reach::kNuma:
+            return "on the NUMA node of its cores";
+        case Reach::kPackage:
+            return "on another NUMA node of its package";
+        case Reach::kMachine:
+            return "on another package than its cores";
+        case Reach::kUnknown:
+            break;
+    }
+    return "at an unknown distance (the topology does not say which cores are near this GPU)";
+}
+
+// Returns whether the rank sees a nearer GPU, which other ranks got.
+bool nearer_exists(const NodeFacts& facts, const RankFacts& rank, const Choice& choice) {
+    const int own = distance(facts, rank, choice.gpu).value;
+    return std::any_of(rank.visible.begin(), rank.visible.end(),
+                       [&](int gpu) { return distance(facts, rank, gpu).value < own; });
+}
+
+// Returns the reason why a rank got its GPU, as a sentence for users.
+std::string explain(const NodeFacts& facts, const std::vector<Choice>& choices, std::size_t rank) {
+    const Choice& choice = choices[rank];
+    const RankFacts& who = facts.ranks[rank];
+    if (choice.gpu < 0)
+        return facts.gpus.empty() ? "there is no NVIDIA GPU" : "it may see no GPU";
+    std::string text;
+    if (who.visible.size() == 1)
+        text = "the only GPU that it sees";
+    else if (!choice.bound)
+        text = "not bound to cores, so in the GPUs' PCI order";
+    if (choice.bound) {
+        text += (text.empty() ? "" : ", ") + where(choice.reach);
+        if (nearer_exists(facts, who, choice))
+            text += "; the nearer ones are taken";
+    }
+    if (choice.load > 1)
+        text += fmt::format("; shared by {} ranks", choice.load);
+    return text;
 }
 
 }  // namespace

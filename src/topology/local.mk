@@ -6,12 +6,9 @@ swy_topology_sources = \
     src/topology/cpus.cpp src/topology/cpus.hpp \
     src/topology/devices.cpp src/topology/devices.hpp \
     src/topology/distance.cpp src/topology/distance.hpp \
-    src/topology/explain.cpp src/topology/explain.hpp \
     src/topology/lists.cpp src/topology/lists.hpp \
     src/topology/machine.cpp src/topology/machine.hpp \
-    src/topology/members.cpp src/topology/members.hpp \
     src/topology/memory.cpp src/topology/memory.hpp \
-    src/topology/neighbours.cpp src/topology/neighbours.hpp \
     src/topology/nics.cpp src/topology/nics.hpp \
     src/topology/order.cpp src/topology/order.hpp
 libswy_la_SOURCES += $(swy_topology_sources)
