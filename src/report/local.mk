@@ -24,5 +24,4 @@ libswy_la_SOURCES += \
     src/report/json.cpp \
     src/report/op_record.hpp \
     src/report/report.cpp src/report/report.hpp \
-    src/report/trace_file.cpp src/report/trace_file.hpp \
-    src/report/trace_json.cpp src/report/trace_json.hpp
+    src/report/trace_file.cpp src/report/trace_file.hpp
