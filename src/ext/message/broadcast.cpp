@@ -6,7 +6,6 @@
 
 #include "call/entry_point.hpp"
 #include "error/error.hpp"
-#include "ext/message/own_entry_points.hpp"
 #include "ext/message/payload.hpp"
 #include "real.hpp"
 

@@ -4,8 +4,6 @@ libswy_la_SOURCES += \
     src/ext/message/sink.cpp src/ext/message/sink.hpp
 libswitchyard_la_SOURCES += \
     src/ext/message/broadcast.cpp \
-    src/ext/message/own_entry_points.hpp \
-    src/ext/message/locks.hpp \
     src/ext/message/payload.cpp src/ext/message/payload.hpp \
     src/ext/message/receive.cpp \
     src/ext/message/send.cpp

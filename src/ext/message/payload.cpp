@@ -7,7 +7,6 @@
 
 #include "device/device.hpp"
 #include "error/error.hpp"
-#include "ext/message/own_entry_points.hpp"
 #include "real.hpp"
 
 namespace swy::message {

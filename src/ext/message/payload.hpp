@@ -5,7 +5,10 @@
 #include <mpi.h>
 #include <mpix_switchyard.h>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +17,20 @@
 #include "call/counted.hpp"
 #include "ext/message/header.hpp"
 #include "ext/message/sink.hpp"
+
+// The library's own entry points, by names that no other library of the program can take: the three calls are built on
+// top of the MPI that this library provides.
+#define SWY_OWN_WRAPPER(name) __attribute__((visibility("hidden"))) extern decltype(name) swy_##name;
+extern "C" {
+SWY_OWN_WRAPPER(MPI_Bcast)
+SWY_OWN_WRAPPER(MPI_Improbe)
+SWY_OWN_WRAPPER(MPI_Isend)
+SWY_OWN_WRAPPER(MPI_Mrecv)
+SWY_OWN_WRAPPER(MPI_Pack)
+SWY_OWN_WRAPPER(MPI_Unpack)
+SWY_OWN_WRAPPER(MPI_Wait)
+}
+#undef SWY_OWN_WRAPPER
 
 namespace swy::message {
 
@@ -75,5 +92,18 @@ int deliver_metadata(const Incoming& to, std::span<const std::byte> metadata, MP
 // Raises the error, if any, once everything that could be has been received: a payload without memory, or metadata
 // without room.
 int raise_shortage(const Incoming& to, const Room& room, std::size_t metadata, MPI_Comm comm);
+
+// Locks that keep threads from separating a message's two parts: one for each communicator. Several may share one,
+// which only costs time: the holder waits for nothing but a sender that is between the two parts.
+class Locks {
+  public:
+    std::mutex& of(MPI_Comm comm) {
+        const auto address = reinterpret_cast<std::uintptr_t>(comm);
+        return locks_[(address >> 6) % locks_.size()];
+    }
+
+  private:
+    std::array<std::mutex, 61> locks_{};
+};
 
 }  // namespace swy::message

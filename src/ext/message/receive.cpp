@@ -7,8 +7,6 @@
 
 #include "call/entry_point.hpp"
 #include "error/error.hpp"
-#include "ext/message/locks.hpp"
-#include "ext/message/own_entry_points.hpp"
 #include "ext/message/payload.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"

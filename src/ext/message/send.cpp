@@ -5,8 +5,6 @@
 
 #include "call/entry_point.hpp"
 #include "error/error.hpp"
-#include "ext/message/locks.hpp"
-#include "ext/message/own_entry_points.hpp"
 #include "ext/message/payload.hpp"
 #include "real.hpp"
 

@@ -34,7 +34,7 @@ struct ListCall {
 };
 
 // Checks the arguments. Returns MPI's code of an error that has been raised; otherwise sets `state` to the state of the
-// call's communicator. arguments.cpp has it.
+// call's communicator.
 int check(const ListCall& call, comm::State*& state);
 
 // How many slots each rank has.

@@ -8,12 +8,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "comm/exchange.hpp"
 #include "comm/launch_order.hpp"
 #include "comm/state.hpp"
 #include "ext/multi/host_work.hpp"
+#include "progress/engine.hpp"
+#include "progress/keep_until.hpp"
+#include "request/real_end.hpp"
 
 namespace swy::multi {
 
@@ -38,8 +42,19 @@ class Channel {
     }
 
     int begin(HostWork& work) { return order_ ? work.call(order_->private_comm(), &request_) : work.call(exchange_); }
-    bool done(int& code);                            // calls MPI_Test; `code` is MPI's
-    void keep(const std::shared_ptr<void>& memory);  // until MPI no longer uses it
+    bool done(int& code) {  // calls MPI_Test; `code` is MPI's
+        if (!order_)
+            return exchange_.done(code);
+        code = MPI_SUCCESS;
+        if (request_ == MPI_REQUEST_NULL)
+            return true;
+        MPI_Status ignored;
+        return progress::may_poll() && request::has_ended(request_, Owner(), ignored, code);
+    }
+    void keep(const std::shared_ptr<void>& memory) {  // until MPI no longer uses it
+        progress::keep_until(std::exchange(request_, MPI_REQUEST_NULL), memory);
+        exchange_.keep(memory);
+    }
 
   private:
     const std::shared_ptr<comm::LaunchOrder> order_;

@@ -28,7 +28,6 @@
 #include "ext/multi/facts.hpp"
 #include "ext/multi/host_work.hpp"
 #include "ext/multi/setup.hpp"
-#include "ext/multi/tests.hpp"
 #include "nccl/operation.hpp"
 #include "progress/engine.hpp"
 #include "progress/wait.hpp"

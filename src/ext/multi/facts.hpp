@@ -1,5 +1,5 @@
-// What the processes tell each other about a collective on several buffers, and the decision that all of them derive
-// from it. Only collective.cpp uses this.
+// What a process determines about its own part of a collective on several buffers before it hears from the others, what
+// the processes tell each other, and the decision that all of them derive from it. For collective.cpp and setup.cpp.
 #pragma once
 
 #include <mpi.h>
@@ -10,7 +10,9 @@
 
 #include "call/reason.hpp"
 #include "coll/agreement.hpp"
+#include "device/device.hpp"
 #include "ext/multi/call.hpp"
+#include "nccl/collectives.hpp"
 
 namespace swy::multi {
 
@@ -45,5 +47,25 @@ struct Decision {
     std::string problem;
 };
 Decision read(const std::vector<Fact>& facts, const Kept& kept);
+
+struct Survey {
+    bool device = false, host = false;  // whether there is data in such memory
+};
+Survey survey_of(const Kept& kept);
+
+// Tells whether this process's slots can go over NCCL, each on a device of its own. kNone: they can, and `works` holds
+// each one's part.
+struct LocalTest {
+    LocalTest(const Kept& kept, const SlotCounts& slots, int rank);
+
+    Reason obstacle = Reason::kNone;
+    std::vector<nccl::Work> works;
+
+    std::vector<device::Location> locations() const;
+    std::vector<int> ordinals() const;
+
+  private:
+    Reason prepare(const Kept& kept, const SlotCounts& slots, int rank);
+};
 
 }  // namespace swy::multi

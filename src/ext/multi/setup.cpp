@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ext/multi/tests.hpp"
+#include "ext/multi/facts.hpp"
 #include "progress/engine.hpp"
 
 namespace swy::multi {
