@@ -1,4 +1,4 @@
-#include "nccl/exchange.hpp"
+#include "nccl/launch.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "nccl/kernel_reduction.hpp"
+#include "nccl/launch.hpp"
 
 #include <algorithm>
 #include <memory>

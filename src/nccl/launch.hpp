@@ -1,7 +1,9 @@
-// What the files that make collectives of NCCL's calls have in common.
+// What the files that make collectives of NCCL's calls have in common, and what collectives.cpp has of exchange.cpp and
+// kernel_reduction.cpp.
 #pragma once
 
 #include "call/call.hpp"
+#include "call/reason.hpp"
 #include "nccl/collectives.hpp"
 #include "nccl/library.hpp"
 
@@ -29,5 +31,24 @@ struct Launch {
     ncclDataType_t type() const { return static_cast<ncclDataType_t>(work.type); }
     ncclRedOp_t op() const { return static_cast<ncclRedOp_t>(work.op); }
 };
+
+// exchange.cpp: the collectives that only move blocks between ranks, as one group of NCCL sends and receives: gather,
+// scatter, the vector forms, the neighbourhood collectives.
+//
+// Determines what this rank sends, receives and copies. Parameters and result as those of prepare().
+Reason plan(const Call& call, int rank, int size, Work& work);
+
+ncclResult_t exchange(const Launch& launch);
+ncclResult_t exchange(const Launch& launch, const std::vector<Block>& sends, const std::vector<Block>& receives);
+ncclResult_t gather(const Launch& launch);
+ncclResult_t scatter(const Launch& launch);
+ncclResult_t allgatherv(const Launch& launch);
+
+// kernel_reduction.cpp: reductions that NCCL lacks (logical and bitwise operators, locations, complex products, 16-bit
+// numbers, and MPI_Scan and MPI_Exscan of any type): each rank receives one part of every rank's data, reduces it with
+// kernels in rank order, and sends the results to the ranks.
+//
+// As prepare(). `otherwise` is why NCCL itself does not reduce this; it is returned where the kernels cannot either.
+Reason plan_reduction(const Call& call, Reason otherwise, int rank, int size, Work& work);
 
 }  // namespace swy::nccl

@@ -4,10 +4,10 @@ libswy_la_SOURCES += \
     src/nccl/collectives.cpp src/nccl/collectives.hpp \
     src/nccl/communicator.cpp src/nccl/communicator.hpp \
     src/nccl/communicator_cache.cpp src/nccl/count_live.hpp \
-    src/nccl/exchange.cpp src/nccl/exchange.hpp \
+    src/nccl/exchange.cpp \
     src/nccl/group_call.hpp \
     src/nccl/job.hpp \
-    src/nccl/kernel_reduction.cpp src/nccl/kernel_reduction.hpp \
+    src/nccl/kernel_reduction.cpp \
     src/nccl/launch.hpp \
     src/nccl/library.cpp src/nccl/library.hpp \
     src/nccl/mapping.cpp src/nccl/mapping.hpp \
