@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "call/hash.hpp"
-#include "coll/arrivals.hpp"
 #include "coll/operands.hpp"
+#include "coll/pending_agreement.hpp"
 #include "coll/tuning.hpp"
 #include "datatype/element.hpp"
 #include "progress/wait.hpp"

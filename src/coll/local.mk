@@ -2,7 +2,6 @@
 libswy_la_SOURCES += \
     src/coll/collective_operation.cpp src/coll/collective_operation.hpp \
     src/coll/agreement.cpp src/coll/agreement.hpp \
-    src/coll/arrivals.cpp src/coll/arrivals.hpp \
     src/coll/pending_agreement.cpp src/coll/pending_agreement.hpp \
     src/coll/nonblocking.cpp src/coll/nonblocking.hpp \
     src/coll/comm_created.cpp src/coll/comm_created.hpp \

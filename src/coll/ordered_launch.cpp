@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "coll/arrivals.hpp"
+#include "coll/pending_agreement.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::coll {

@@ -1,18 +1,62 @@
 // A non-blocking MPI collective of all ranks on the program's communicator, which exchanges their votes. A collective
-// steps it without blocking, and waits for it as long as SWITCHYARD_TIMEOUT says. Under the engine's lock.
+// steps it without blocking, and waits for it as long as SWITCHYARD_TIMEOUT says. Under the engine's lock. And which
+// ranks have arrived meanwhile.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "coll/agreement.hpp"
-#include "coll/arrivals.hpp"
 #include "comm/job_messages.hpp"
+#include "comm/launch_order.hpp"
 #include "comm/state.hpp"
 #include "progress/wait.hpp"
 
 namespace swy::coll {
+
+// Returns the id of the agreement on an operation: the same on all ranks, and no other agreement's. Never 0.
+comm::OperationId name_of(const comm::LaunchOrder& order, const comm::LaunchOrder::Launch& launch);
+
+// Which ranks have entered a call that waits for all of them: the error of a rank that has waited as long as
+// SWITCHYARD_TIMEOUT says names them. The agreement itself does not exchange this. A rank that has waited for half of
+// that time tells the others, and those that wait too answer. A rank that computes while its non-blocking call is under
+// way sends nothing: MPI makes the progress that its call needs.
+class Arrivals {
+  public:
+    // `what` is the operation that the ranks wait for; 0: it has no id, and no rank sends messages. `seconds` 0: no
+    // rank gives up, nor sends messages. `nonblocking` is one more than the number of a non-blocking call among the
+    // communicator's calls; 0 for other calls.
+    Arrivals(const comm::State& comm, comm::OperationId what, double seconds, std::uint64_t nonblocking = 0);
+
+    // A waiting rank calls this as often as it likes. Does not block; calls MPI now and then.
+    void look();
+
+    // Returns by rank whether it has arrived; empty where that cannot be known. Where the ranks have a shared page, it
+    // shows the non-blocking calls of ranks that compute, too.
+    std::vector<bool> known() const;
+
+  private:
+    const comm::State& comm_;
+    const comm::OperationId what_;
+    const double seconds_;
+    const std::uint64_t nonblocking_;
+    const progress::Deadline half_;
+    progress::Deadline next_;
+    bool told_ = false;
+};
+
+// The error text of a rank that has waited as long as it may: not all ranks "entered the call", or whatever `did` says.
+inline constexpr const char* kEntered = "entered the call";
+std::string not_all(const char* did, const std::vector<bool>& arrived);
+
+// The same for an operation that all ranks have entered. `missing` is the rank whose launch token has not arrived;
+// MPI_PROC_NULL: all tokens that this rank needs have.
+std::string not_launched(int missing);
+
+std::string ranks_in_words(const std::vector<int>& ranks);
 
 // The exchange's request; none any more when the wait was given up. Derived classes add the memory that MPI reads and
 // writes.
