@@ -9,8 +9,7 @@
 #include "progress/engine.hpp"
 #include "real.hpp"
 #include "request/completing.hpp"
-#include "request/known.hpp"
-#include "request/stand_in.hpp"
+#include "request/table.hpp"
 
 // Here MPI's functions are called as if from the program, since its error handlers may run inside them: what a handler
 // calls is treated like any other call of the program.

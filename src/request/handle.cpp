@@ -5,7 +5,6 @@
 #include "comm/state.hpp"
 #include "progress/engine.hpp"
 #include "real.hpp"
-#include "request/known.hpp"
 #include "request/table.hpp"
 
 namespace swy::request {

@@ -11,7 +11,6 @@
 #include "error/error.hpp"
 #include "progress/engine.hpp"
 #include "real.hpp"
-#include "request/known.hpp"
 #include "request/table.hpp"
 
 namespace swy::request {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "progress/engine.hpp"
-#include "request/known.hpp"
 #include "request/receive_buffers.hpp"
 
 namespace swy::request {

@@ -18,9 +18,40 @@
 
 #include "call/hash.hpp"
 #include "progress/engine.hpp"
+#include "progress/operation.hpp"
 #include "request/handle.hpp"
 
 namespace swy::request {
+
+// The object behind a request of Switchyard's.
+class Handle : public progress::Completion {
+  public:
+    // The operation that the request stands for; null for an inactive persistent one.
+    const std::shared_ptr<progress::Operation>& operation() const { return operation_; }
+
+    virtual bool persistent() const = 0;
+
+    // Starts a persistent request, whose handle MPI may replace. Returns MPI's code; an error has been raised.
+    virtual int start(MPI_Request& request) = 0;
+
+    // Handles MPI_Request_free: the operation goes on, and no call returns its outcome any more.
+    virtual int free(MPI_Request& request) = 0;
+
+    // Called when the program has completed the request.
+    void ended() {
+        if (persistent())
+            operation_.reset();
+    }
+
+  protected:
+    std::shared_ptr<progress::Operation> operation_;
+};
+
+// Writes the outcome to the program's status.
+void show(const progress::Outcome& outcome, MPI_Status& status);
+
+// Prints the failure of an operation whose request has been freed: there is no call that could return it.
+void say_unasked(const progress::Operation& operation);
 
 class Handle;
 
@@ -54,7 +85,7 @@ struct Record {
     // Goes on with the message whose envelope a watched receive has received. MPI's request is complete then.
     std::shared_ptr<progress::Operation> operation;
     // Of a persistent watched receive: the request for the operation that receives in place of MPI's request
-    // (stand_in.hpp).
+    // (completing.hpp).
     MPI_Request stand_in = MPI_REQUEST_NULL;
 
     bool persistent() const { return start != nullptr; }
