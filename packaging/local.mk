@@ -4,7 +4,26 @@ EXTRA_DIST += debian/README.source debian/changelog debian/control debian/copyri
     debian/switchyard.install debian/tests/control debian/tests/installed \
     packaging/spack/spack_repo/switchyard/repo.yaml \
     packaging/spack/spack_repo/switchyard/packages/switchyard/package.py \
-    packaging/wheel/build
+    packaging/wheel/build packaging/cmake/SwitchyardConfigVersion.cmake.in packaging/modulefile.in \
+    packaging/Dockerfile packaging/apptainer.def
+
+# CMake's find_package(Switchyard), beside pkg-config's file.
+cmakedir = $(libdir)/cmake/Switchyard
+dist_cmake_DATA = packaging/cmake/SwitchyardConfig.cmake
+nodist_cmake_DATA = packaging/cmake/SwitchyardConfigVersion.cmake
+packaging/cmake/SwitchyardConfigVersion.cmake: packaging/cmake/SwitchyardConfigVersion.cmake.in config.status
+	$(AM_V_GEN)$(MKDIR_P) packaging/cmake && $(SED) 's|@version[@]|$(PACKAGE_VERSION)|g' \
+	    $(top_srcdir)/packaging/cmake/SwitchyardConfigVersion.cmake.in >$@.tmp && mv $@.tmp $@
+CLEANFILES += packaging/cmake/SwitchyardConfigVersion.cmake
+
+# A modulefile, for Environment Modules and Lmod. Its file is called as the version, as they want it.
+modulefiledir = $(datadir)/switchyard/modulefiles/switchyard
+nodist_modulefile_DATA = packaging/modulefiles/$(PACKAGE_VERSION)
+packaging/modulefiles/$(PACKAGE_VERSION): packaging/modulefile.in config.status
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(SED) -e 's|@version[@]|$(PACKAGE_VERSION)|g' -e 's|@prefix[@]|$(prefix)|g' \
+	    -e 's|@bindir[@]|$(bindir)|g' -e 's|@libdir[@]|$(libdir)|g' -e 's|@mandir[@]|$(mandir)|g' \
+	    $(top_srcdir)/packaging/modulefile.in >$@.tmp && mv $@.tmp $@
+CLEANFILES += packaging/modulefiles/$(PACKAGE_VERSION)
 
 # A wheel for pip, wheel/*.whl. WHEEL_LICENCES names a folder with the licences of hwloc, fmt, CLI11 and nlohmann-json where
 # they are not where Debian has them.

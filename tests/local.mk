@@ -19,7 +19,7 @@ RELINKED_LINK = $(AM_LDFLAGS) -no-install
 
 build_tests = tests/build/exports.test tests/build/inert.test tests/build/install.test tests/build/configure.test \
     tests/build/dist.test tests/build/layers.test tests/build/packages.test tests/build/scripts.test \
-    tests/build/wheel.test
+    tests/build/find_package.test tests/build/wheel.test
 TESTS += $(build_tests)
 EXTRA_DIST += $(build_tests)
 
