@@ -13,7 +13,8 @@ namespace {
 
 class Transfer final : public Job {
   public:
-    Transfer(std::vector<Piece> pieces, bool has_data) : pieces_(std::move(pieces)), has_data_(has_data) {}
+    Transfer(std::vector<Piece> pieces, bool has_data, std::shared_ptr<const pack::Packed> packed)
+        : pieces_(std::move(pieces)), has_data_(has_data), packed_(std::move(packed)) {}
 
     bool takes_part(std::size_t member) const override {
         return std::any_of(pieces_.begin(), pieces_.end(), [&](const Piece& piece) { return piece.member == member; });
@@ -28,8 +29,12 @@ class Transfer final : public Job {
                 (piece.send ? peers.sends : peers.receives).push_back(piece.peer);
     }
 
-    std::string before(std::size_t, std::size_t, const Communicator&, device::Stream&) override { return {}; }
-    std::string after(std::size_t, device::Stream&) override { return {}; }
+    std::string before(std::size_t, std::size_t, const Communicator&, device::Stream& stream) override {
+        return packed_ != nullptr && pieces_.front().send ? packed_->pack(stream) : std::string{};
+    }
+    std::string after(std::size_t, device::Stream& stream) override {
+        return packed_ != nullptr && !pieces_.front().send ? packed_->unpack(stream) : std::string{};
+    }
 
     Called call(std::size_t /*launch*/, std::size_t member, const Communicator& communicator,
                 device::StreamHandle stream) override {
@@ -58,12 +63,13 @@ class Transfer final : public Job {
   private:
     const std::vector<Piece> pieces_;
     const bool has_data_;
+    const std::shared_ptr<const pack::Packed> packed_;
 };
 
 }  // namespace
 
-std::unique_ptr<Job> transfer(std::vector<Piece> pieces) {
-    return std::make_unique<Transfer>(std::move(pieces), true);
+std::unique_ptr<Job> transfer(std::vector<Piece> pieces, std::shared_ptr<const pack::Packed> packed) {
+    return std::make_unique<Transfer>(std::move(pieces), true, std::move(packed));
 }
 
 std::unique_ptr<Job> greeting(const std::vector<Piece>& pieces) {
@@ -71,7 +77,7 @@ std::unique_ptr<Job> greeting(const std::vector<Piece>& pieces) {
     for (const Piece& piece : pieces)
         for (const bool send : {true, false})
             both.push_back({.send = send, .member = piece.member, .peer = piece.peer});
-    return std::make_unique<Transfer>(std::move(both), false);
+    return std::make_unique<Transfer>(std::move(both), false, nullptr);
 }
 
 }  // namespace swy::nccl

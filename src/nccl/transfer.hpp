@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nccl/job.hpp"
+#include "pack/packed.hpp"
 
 namespace swy::nccl {
 
@@ -22,8 +23,10 @@ struct Piece {
 };
 
 // All pieces as one NCCL group, in which no order can deadlock; pieces between the same two ranks match in this order.
-// There is at least one. They are in the order of their members.
-std::unique_ptr<Job> transfer(std::vector<Piece> pieces);
+// There is at least one. They are in the order of their members. With
+// `packed` they are all of one member and direction, in that memory: a kernel of the same stream packs it before they
+// are sent, or unpacks it once they are received.
+std::unique_ptr<Job> transfer(std::vector<Piece> pieces, std::shared_ptr<const pack::Packed> packed);
 
 // Sends nothing to, and receives nothing from, each of these: NCCL connects them thereby. The pieces' data and
 // direction do not count.

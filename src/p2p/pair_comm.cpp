@@ -53,8 +53,9 @@ void Interest::keep(bool wanted) {
 // One side of a transfer on a pair communicator. Stepping any transfer drives the communicator.
 class PairCommTransfer final : public staging::Transfer {
   public:
-    PairCommTransfer(std::shared_ptr<PairComm> pair_comm, std::vector<nccl::Piece> what, bool told)
-        : pieces(std::move(what)), told(told), pair_comm_(std::move(pair_comm)) {}
+    PairCommTransfer(std::shared_ptr<PairComm> pair_comm, std::vector<nccl::Piece> what,
+                     std::shared_ptr<const pack::Packed> packed, bool told)
+        : pieces(std::move(what)), packed(std::move(packed)), told(told), pair_comm_(std::move(pair_comm)) {}
     ~PairCommTransfer() override { PairCommTransfer::give_up(kAbandoned); }
 
     bool step() override { return pair_comm_->step(); }
@@ -65,6 +66,7 @@ class PairCommTransfer final : public staging::Transfer {
     void finish(const std::string& failure) { end(failure); }
 
     std::vector<nccl::Piece> pieces;
+    const std::shared_ptr<const pack::Packed> packed;
     const bool told;
 
   private:
@@ -181,8 +183,8 @@ bool PairComm::run() {
         if ((!greeting && transfer == nullptr) || !may_launch() || !room_.begin(ordinals, channels))
             return false;
         operation_ = std::make_unique<nccl::Operation>(
-            greeting ? nccl::greeting(pairs()) : nccl::transfer(std::move(transfer->pieces)), communicator_,
-            nccl::Operation::On::kCommunicatorsStreams);
+            greeting ? nccl::greeting(pairs()) : nccl::transfer(std::move(transfer->pieces), transfer->packed),
+            communicator_, nccl::Operation::On::kCommunicatorsStreams);
         launch(!greeting && transfer->told);
         moved = true;
     }
@@ -218,7 +220,7 @@ std::unique_ptr<staging::Transfer> PairComm::add(const pack::Payload& payload, s
                           .data = payload.part(mine) + at % own,
                           .bytes = length});
     });
-    auto transfer = std::make_unique<PairCommTransfer>(shared_from_this(), std::move(pieces), told);
+    auto transfer = std::make_unique<PairCommTransfer>(shared_from_this(), std::move(pieces), payload.packed, told);
     asked_to_close = false;
     queue_.push_back(transfer.get());
     step();

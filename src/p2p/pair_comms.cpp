@@ -8,6 +8,7 @@
 #include "p2p/pair_comm_cache.hpp"
 #include "p2p/service.hpp"
 #include "p2p/shared.hpp"
+#include "pack/packed.hpp"
 #include "progress/engine.hpp"
 #include "progress/wait.hpp"
 #include "settings/settings.hpp"
@@ -33,12 +34,10 @@ Reason obstacle_on(Devices devices) {
     return devices.size() > kMostDevices ? Reason::kNotBuilt : Reason::kNone;
 }
 
-// Returns why NCCL cannot transfer this end's payload; kNone if it can.
+// Returns why NCCL cannot transfer memory of this end's payload; kNone if it can.
 Reason obstacle_here(const pack::Payload& payload) {
     if (!payload.device)
         return Reason::kMixed;
-    if (!payload.in_runs())
-        return Reason::kDerivedType;
     if (const Reason obstacle = obstacle_on(payload.devices()); obstacle != Reason::kNone)
         return obstacle;
     if (!settings::values().nccl)
@@ -52,6 +51,15 @@ Reason obstacle_here(const pack::Payload& payload) {
     return nccl::load() == nullptr ? Reason::kNoNccl : Reason::kNone;
 }
 
+// Gives a payload that is in no runs memory for `bytes` of its packed form, which is what NCCL moves. Returns why it
+// cannot be packed; kNone where it is in runs, or can be. Neither end need know how the other one's data lies. A
+// message of a process to itself never goes over NCCL.
+Reason give_packed(pack::Payload& payload, std::size_t bytes, int peer) {
+    if (payload.in_runs())
+        return Reason::kNone;
+    return peer == own_rank() ? Reason::kDerivedType : pack::Packed::give(payload, bytes);
+}
+
 // Tells whether both ends may have the same GPU: NCCL allows it, or the ends are on different hosts.
 bool may_share_gpus(const call::Envelope& envelope, const pack::Payload& payload) {
     return envelope.host != device_here(payload.where.ordinal).host || (envelope.shares_gpu && nccl::shares_gpus());
@@ -63,18 +71,16 @@ bool may_be_linked(const call::Envelope& envelope, const pack::Payload& payload)
     return envelope.host == device_here(ordinal).host && device::may_be_linked(ordinal, envelope.gpu);
 }
 
-Reason obstacle_between(const call::Envelope& envelope, const pack::Payload& payload) {
+Reason obstacle_between(const call::Envelope& envelope, pack::Payload& payload) {
     if (!payload.device)
         return Reason::kMixed;
-    if (!envelope.contiguous && !envelope.several)
-        return Reason::kDerivedType;
     if (const Reason here = obstacle_here(payload); here != Reason::kNone)
         return here;
     if (!envelope.nccl)  // then `parent` holds the sender's reason
         return envelope.parent < static_cast<std::uint64_t>(kReasons) ? static_cast<Reason>(envelope.parent)
                                                                       : Reason::kNoNccl;
     const bool one_gpu = !may_share_gpus(envelope, payload) && envelope.gpu == device_here(payload.where.ordinal).gpu;
-    return one_gpu ? Reason::kDuplicateGpu : Reason::kNone;
+    return one_gpu ? Reason::kDuplicateGpu : give_packed(payload, envelope.bytes, static_cast<int>(envelope.sender));
 }
 
 bool of_several(const call::Envelope& envelope, const pack::Payload& payload) {
@@ -111,9 +117,11 @@ bool choose_communicator(const call::Envelope& envelope, const pack::Payload& pa
 
 }  // namespace
 
-void describe(const pack::Payload& payload, int to, comm::State* comm, call::Envelope& envelope) {
+void describe(pack::Payload& payload, int to, comm::State* comm, call::Envelope& envelope) {
     count_transfer();
-    const Reason obstacle = obstacle_here(payload);
+    Reason obstacle = obstacle_here(payload);
+    if (obstacle == Reason::kNone)
+        obstacle = give_packed(payload, payload.bytes, to);
     envelope.nccl = obstacle == Reason::kNone;
     if (!envelope.nccl) {
         envelope.parent = static_cast<std::uint64_t>(obstacle);
@@ -126,7 +134,7 @@ void describe(const pack::Payload& payload, int to, comm::State* comm, call::Env
     envelope.parent = envelope.several ? payload.parts() : parent_for(payload, comm);
 }
 
-bool choose(const call::Envelope& envelope, const pack::Payload& payload, comm::State* comm, Control& clear) {
+bool choose(const call::Envelope& envelope, pack::Payload& payload, comm::State* comm, Control& clear) {
     const bool refused = clear.how == How::kParent;
     const bool may_propose = !refused || give_back(clear);
     const bool first_time = !refused && !clear.chosen;

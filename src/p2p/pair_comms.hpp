@@ -17,16 +17,17 @@
 namespace swy::p2p::pair_comms {
 
 // Sender, when it writes an envelope to rank `to` of MPI_COMM_WORLD: fills in what the receiver must know of pair
-// communicators and NCCL (nccl, shares_gpu, gpu, host, pair_comms_failed, parent). `comm` may be null.
-void describe(const pack::Payload& payload, int to, comm::State* comm, call::Envelope& envelope);
+// communicators and NCCL (nccl, shares_gpu, gpu, host, pair_comms_failed, parent). `comm` may be null. Where NCCL can
+// only move the packed form of the data, this and choose() give the payload memory for it (pack/packed.hpp): afterwards
+// no end can change its mind.
+void describe(pack::Payload& payload, int to, comm::State* comm, call::Envelope& envelope);
 
 // Receiver, when it has an envelope for `payload`: chooses the transport and sets how, reason, pair_comm, flag and an
 // offer in the clear to send. Counts the transfer for `auto`. Called again, with the clear to send as it was, when the
 // sender has answered no to How::kParent. Returns false when it cannot choose yet because the communicator's own NCCL
 // communicator is busy with a transfer that ends by itself: the caller tries again in a later step, with the same clear
 // to send.
-[[nodiscard]] bool choose(const call::Envelope& envelope, const pack::Payload& payload, comm::State* comm,
-                          Control& clear);
+[[nodiscard]] bool choose(const call::Envelope& envelope, pack::Payload& payload, comm::State* comm, Control& clear);
 
 // Receiver: takes back a clear to send with How::kParent that has not been answered; no transfer will follow it.
 void withdraw(const Control& clear);

@@ -13,6 +13,7 @@
 #include "p2p/pair_comms.hpp"
 #include "p2p/send.hpp"
 #include "p2p/service.hpp"
+#include "pack/packed.hpp"
 #include "progress/engine.hpp"
 #include "progress/keep_until.hpp"
 #include "real.hpp"
@@ -416,6 +417,7 @@ void Receive::choose() {
             begin(pair_comms::receive(clear_, from, payload_, why), why);
             return;
         default:
+            pack::Packed::take_back(payload_);
             record_.route(Carrier::kStaged, clear_.reason);
             begin_chunks();
     }
@@ -485,6 +487,7 @@ void Receive::truncated(std::size_t bytes) {
 
 void Receive::end(const std::string& failure) {
     leave_receive(slot_);
+    pack::Packed::take_back(payload_);
     if (clear_.how == How::kCopy)
         if (Send* send = find_send(envelope_->id))
             send->copied(failure);

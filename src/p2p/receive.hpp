@@ -91,7 +91,7 @@ class Receive final : public progress::Operation {
     int no_memory();
     void* bounce(MPI_Count& count, MPI_Datatype& type, const Into& into);
 
-    const pack::Payload payload_;
+    pack::Payload payload_;
     BounceBuffer bounce_;  // where MPI receives when the program's buffer is not used (`lands_`):
     bool lands_ = false;   // device memory, memory shorter than an envelope, or memory in which another receive waits
     SharedReceiveBuffer sharing_;

@@ -9,6 +9,7 @@
 #include "call/counted.hpp"
 #include "p2p/pair_comms.hpp"
 #include "p2p/service.hpp"
+#include "pack/packed.hpp"
 #include "progress/engine.hpp"
 #include "progress/keep_until.hpp"
 #include "real.hpp"
@@ -123,10 +124,12 @@ void Send::clear(int from, const Control& control) {
     }
     cleared_ = control;
     std::string why;
-    if (control.how == How::kStaged)
+    if (control.how == How::kStaged) {
+        pack::Packed::take_back(payload_);
         transfer_ = staging::send_chunks(payload_, control.bytes, {chunks(), from, chunk_tag(control.slot)});
-    else
+    } else {
         transfer_ = pair_comms::send(control, from, payload_, why);
+    }
     record_.route(control.how == How::kStaged ? Carrier::kStaged : Carrier::kNccl, control.reason);
     deadline_.emplace(settings::values().timeout);
     if (transfer_ == nullptr)
@@ -160,6 +163,7 @@ bool Send::step() {
 
 void Send::end(const std::string& failure) {
     leave_send(id_);
+    pack::Packed::take_back(payload_);
     if (failure.empty()) {
         record_.close(call(), payload_.bytes);
         finish({});
@@ -202,6 +206,7 @@ const call::EnvelopeBytes& Send::give_to(std::uint64_t slot) {
 
 void Send::release() {
     leave_send(id_);
+    pack::Packed::take_back(payload_);
     record_.close(call(), synchronous_ ? payload_.bytes : 0);
     finish({});
 }

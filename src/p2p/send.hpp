@@ -69,7 +69,7 @@ class Send final : public progress::Operation {
     bool ask_whether_received();
     void end(const std::string& failure);
 
-    const pack::Payload payload_;
+    pack::Payload payload_;
     const int dest_, tag_;
     int source_ = 0;  // this rank in the communicator
     std::shared_ptr<void> owner_;

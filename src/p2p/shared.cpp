@@ -76,12 +76,12 @@ void remember(comm::State& comm) {
 class ParentTransfer final : public staging::Transfer {
   public:
     ParentTransfer(std::uint64_t id, std::shared_ptr<nccl::Communicator> communicator, int peer, int ordinal,
-                   const nccl::Piece& piece)
+                   const nccl::Piece& piece, std::shared_ptr<const pack::Packed> packed)
         : id_(id),
           peer_(peer),
           ordinal_(ordinal),
           communicator_(std::move(communicator)),
-          operation_(nccl::transfer({piece}), communicator_, nccl::Operation::On::kOwnStreams) {}
+          operation_(nccl::transfer({piece}, std::move(packed)), communicator_, nccl::Operation::On::kOwnStreams) {}
     ~ParentTransfer() override { ParentTransfer::give_up("the transfer was abandoned"); }
 
     bool step() override {
@@ -206,8 +206,8 @@ std::unique_ptr<staging::Transfer> over_parent(const Control& clear, int peer, c
                             .peer = static_cast<int>(at - parent->world.begin()),
                             .data = payload.data,
                             .bytes = clear.bytes};
-    auto transfer =
-        std::make_unique<ParentTransfer>(clear.pair_comm, std::move(communicator), peer, payload.where.ordinal, piece);
+    auto transfer = std::make_unique<ParentTransfer>(clear.pair_comm, std::move(communicator), peer,
+                                                     payload.where.ordinal, piece, payload.packed);
     transfer->step();
     return transfer;
 }

@@ -6,6 +6,7 @@ libswy_la_SOURCES += \
     src/pack/neighbours.cpp src/pack/neighbours.hpp \
     src/pack/operands.cpp src/pack/operands.hpp \
     src/pack/pack.cpp src/pack/pack.hpp \
+    src/pack/packed.cpp src/pack/packed.hpp \
     src/pack/part.cpp src/pack/part.hpp \
     src/pack/payload.cpp src/pack/payload.hpp \
     src/pack/pieces.cpp src/pack/pieces.hpp \

@@ -14,12 +14,14 @@
 
 namespace swy::pack {
 
+class Packed;
+
 struct Payload {
     void* address = nullptr;  // as the program gave it; MPI_BOTTOM too
     std::size_t count = 0;    // elements
     std::shared_ptr<const datatype::Layout> layout;
     std::size_t bytes = 0;      // of data
-    std::byte* data = nullptr;  // the one run of data, where `contiguous`
+    std::byte* data = nullptr;  // the one run of data, where `contiguous`; the packed form, where there is `packed`
     bool contiguous = false;
     bool device = false;     // some of the data is device memory
     device::Location where;  // of the first byte that is device memory
@@ -27,6 +29,9 @@ struct Payload {
     // For a message of several buffers, each one run of data and all of one size: where these are. Otherwise empty.
     std::vector<std::byte*> runs;
     std::vector<device::Location> ranges;
+
+    // Set while NCCL is to move the packed form of data that is in no such runs.
+    std::shared_ptr<const Packed> packed;
 
     // The data as such runs; a contiguous payload is one run.
     bool in_runs() const { return contiguous || !runs.empty(); }

@@ -51,14 +51,17 @@ EXTRA_DIST += tests/mpi/never_blocking.test
 EXTRA_PROGRAMS += tests/mpi/hardware/first_large
 tests_mpi_hardware_first_large_SOURCES = tests/mpi/hardware/first_large.cpp tests/mpi/gpu.hpp
 tests_mpi_hardware_first_large_LDADD = $(MPI_TEST_LIBS)
-hardware_tests = tests/mpi/hardware/kernels.test tests/mpi/hardware/nccl.test \
+hardware_tests = tests/mpi/hardware/halo.test tests/mpi/hardware/kernels.test tests/mpi/hardware/nccl.test \
     tests/mpi/hardware/room.test tests/mpi/hardware/warm.test
 TESTS += $(hardware_tests) tests/mpi/hardware/scratch tests/mpi/hardware/unaligned
 EXTRA_DIST += $(hardware_tests)
-EXTRA_PROGRAMS += tests/mpi/hardware/crowded tests/mpi/hardware/scratch tests/mpi/hardware/unaligned
+EXTRA_PROGRAMS += tests/mpi/hardware/crowded tests/mpi/hardware/halo tests/mpi/hardware/scratch tests/mpi/hardware/unaligned
 tests_mpi_hardware_unaligned_SOURCES = tests/mpi/hardware/unaligned.cpp tests/mpi/gpu.hpp
 tests_mpi_hardware_unaligned_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_hardware_scratch_SOURCES = tests/mpi/hardware/scratch.cpp tests/mpi/gpu.hpp
 tests_mpi_hardware_scratch_LDADD = $(MPI_TEST_LIBS)
+tests_mpi_hardware_halo_SOURCES = tests/mpi/hardware/halo.cpp tests/mpi/p2p/layout.cpp tests/mpi/p2p/layout.hpp \
+    tests/mpi/staged/views.hpp tests/mpi/gpu.hpp tests/random_seed.hpp
+tests_mpi_hardware_halo_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_hardware_crowded_SOURCES = tests/mpi/hardware/crowded.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
 tests_mpi_hardware_crowded_LDADD = $(MPI_TEST_LIBS)

@@ -53,7 +53,8 @@ class Batch {
                 if (failure.empty() && to_self(*message) && message->call.send == send)
                     failure = send ? keep(*message) : receive(*message);
         if (failure.empty() && !pieces_.empty())
-            failure = nccl::Operation::enqueue(nccl::transfer(std::move(pieces_)), comm_.nccl, comm_.device_stream);
+            failure =
+                nccl::Operation::enqueue(nccl::transfer(std::move(pieces_), nullptr), comm_.nccl, comm_.device_stream);
         for (StagedOperand& data : brought_)
             if (failure.empty())
                 failure = data.out(comm_);
