@@ -31,6 +31,13 @@ AC_DEFUN([SWY_WARNINGS],[
   AC_SUBST([SWY_CFLAGS])
 ])
 
+AC_DEFUN([SWY_UNITY],[
+  AC_ARG_ENABLE([unity],
+    [AS_HELP_STRING([--disable-unity],[compile each source for itself, not a folder's sources as one (takes more than twice as long)])],
+    [],[enable_unity=yes])
+  AM_CONDITIONAL([UNITY],[test "$enable_unity" = yes])
+])
+
 # --enable-sanitizers=address,undefined or =thread
 AC_DEFUN([SWY_SANITIZERS],[
   AC_ARG_ENABLE([sanitizers],

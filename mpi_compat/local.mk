@@ -39,10 +39,16 @@ GENERATED_WRAPPERS = \
     mpi_compat/wrappers_windows.cpp
 GENERATED = $(GENERATED_WRAPPERS) mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
 
-libswitchyard_la_SOURCES += mpi_compat/completion.cpp mpi_compat/wrapper.hpp mpi_compat/extensions.cpp \
+wrappers_sources = $(GENERATED_WRAPPERS)
+mpi_compat_sources = mpi_compat/completion.cpp mpi_compat/wrapper.hpp mpi_compat/extensions.cpp \
     mpi_compat/lifecycle.cpp mpi_compat/memory_kinds.cpp mpi_compat/multi.cpp mpi_compat/partitioned.cpp \
     mpi_compat/streams.cpp
-nodist_libswitchyard_la_SOURCES += $(GENERATED_WRAPPERS)
+if UNITY
+nodist_libswitchyard_la_SOURCES += unity/wrappers.cpp unity/mpi_compat.cpp unity/message.cpp
+else
+libswitchyard_la_SOURCES += $(mpi_compat_sources) $(message_sources)
+nodist_libswitchyard_la_SOURCES += $(wrappers_sources)
+endif
 nodist_libswy_la_SOURCES += mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
 
 mpi_compat/generated.stamp: $(GENERATOR) $(CALL_TABLE) mpi_compat/available.txt

@@ -36,7 +36,7 @@ tests_multihost_mixed_LDADD = $(MPI_TEST_LIBS)
 
 # Needs a git clone. make tidy takes a while; TIDY_FILES names less than everything.
 dist_noinst_SCRIPTS += tests/format tests/readme
-TIDY_FILES = $(filter %.cpp,$(libswy_la_SOURCES) $(libswitchyard_la_SOURCES))
+TIDY_FILES = $(filter %.cpp,$(foreach unit,$(units),$($(unit)_sources)))
 .PHONY: format-check tidy
 format-check:
 	$(top_srcdir)/tests/format

@@ -11,26 +11,32 @@ vgpukernels_HEADERS = vgpu/vgpu_kernels.h
 # libcuda.so.1: core and cuda. hwloc is loaded at run time, when VGPU_TOPOLOGY is set.
 noinst_LTLIBRARIES += vgpu/libvgpu_cuda.la
 vgpu_libvgpu_cuda_la_CPPFLAGS = $(VGPU_CPPFLAGS) $(HWLOC_CFLAGS)
-vgpu_libvgpu_cuda_la_SOURCES = \
-    vgpu/newer_cuda.h vgpu/private.h vgpu/core/built_in.cpp vgpu/core/built_in.hpp vgpu/core/allocations.cpp vgpu/core/allocations.hpp vgpu/core/context.cpp \
-    vgpu/core/context.hpp vgpu/core/device_memory.cpp vgpu/core/device_memory.hpp \
-    vgpu/core/device_table.cpp vgpu/core/device_table.hpp vgpu/core/event.cpp vgpu/core/event.hpp \
-    vgpu/core/fault.cpp vgpu/core/fault.hpp vgpu/core/jitter.cpp vgpu/core/kernels.cpp \
-    vgpu/core/kernels.hpp vgpu/core/log.cpp vgpu/core/log.hpp vgpu/core/machines.def vgpu/core/memory_ledger.cpp \
-    vgpu/core/memory_ledger.hpp vgpu/core/process.cpp vgpu/core/process.hpp vgpu/core/settings.cpp \
-    vgpu/core/settings.hpp vgpu/core/stream.cpp vgpu/core/stream.hpp vgpu/core/topology.cpp \
-    vgpu/core/topology.hpp \
+vgpu_core_sources = \
+    vgpu/newer_cuda.h vgpu/private.h vgpu/core/built_in.cpp vgpu/core/built_in.hpp \
+    vgpu/core/allocations.cpp vgpu/core/allocations.hpp vgpu/core/context.cpp vgpu/core/context.hpp \
+    vgpu/core/device_memory.cpp vgpu/core/device_memory.hpp vgpu/core/device_table.cpp vgpu/core/device_table.hpp \
+    vgpu/core/event.cpp vgpu/core/event.hpp vgpu/core/fault.cpp vgpu/core/fault.hpp vgpu/core/jitter.cpp \
+    vgpu/core/kernels.cpp vgpu/core/kernels.hpp vgpu/core/log.cpp vgpu/core/log.hpp vgpu/core/machines.def \
+    vgpu/core/memory_ledger.cpp vgpu/core/memory_ledger.hpp vgpu/core/process.cpp vgpu/core/process.hpp \
+    vgpu/core/settings.cpp vgpu/core/settings.hpp vgpu/core/stream.cpp vgpu/core/stream.hpp vgpu/core/topology.cpp \
+    vgpu/core/topology.hpp
+vgpu_cuda_sources = \
     vgpu/cuda/api.cpp vgpu/cuda/api.hpp vgpu/cuda/by_name.cpp vgpu/cuda/capture.cpp \
     vgpu/cuda/context_api.cpp vgpu/cuda/context_limits.cpp vgpu/cuda/copy.cpp vgpu/cuda/copy_box.cpp \
     vgpu/cuda/device.cpp vgpu/cuda/device_attributes.def vgpu/cuda/errors.cpp vgpu/cuda/errors.def \
-    vgpu/cuda/event_api.cpp vgpu/cuda/export_table.cpp vgpu/cuda/function.cpp vgpu/cuda/functions.def vgpu/cuda/host_memory.cpp \
-    vgpu/cuda/init.cpp vgpu/cuda/ipc.cpp vgpu/cuda/ipc.hpp vgpu/cuda/launch.cpp \
+    vgpu/cuda/event_api.cpp vgpu/cuda/export_table.cpp vgpu/cuda/function.cpp vgpu/cuda/functions.def \
+    vgpu/cuda/host_memory.cpp vgpu/cuda/init.cpp vgpu/cuda/ipc.cpp vgpu/cuda/ipc.hpp vgpu/cuda/launch.cpp \
     vgpu/cuda/compression.cpp vgpu/cuda/compression.hpp vgpu/cuda/device_code.cpp vgpu/cuda/device_code.hpp \
-    vgpu/cuda/image.cpp vgpu/cuda/image.hpp vgpu/cuda/managed.cpp vgpu/cuda/memory.cpp vgpu/cuda/memset.cpp vgpu/cuda/module.cpp \
-    vgpu/cuda/module.hpp vgpu/cuda/pointer.cpp vgpu/cuda/pool.cpp vgpu/cuda/pool.hpp \
+    vgpu/cuda/image.cpp vgpu/cuda/image.hpp vgpu/cuda/managed.cpp vgpu/cuda/memory.cpp vgpu/cuda/memset.cpp \
+    vgpu/cuda/module.cpp vgpu/cuda/module.hpp vgpu/cuda/pointer.cpp vgpu/cuda/pool.cpp vgpu/cuda/pool.hpp \
     vgpu/cuda/primary_context.cpp vgpu/cuda/proc_address.cpp vgpu/cuda/profiler.cpp vgpu/cuda/profiler.hpp \
-    vgpu/cuda/release.hpp vgpu/cuda/stream_api.cpp vgpu/cuda/stream_memory.cpp \
-    vgpu/cuda/transfer.cpp vgpu/cuda/transfer.hpp vgpu/cuda/vmm.cpp vgpu/cuda/vmm.hpp
+    vgpu/cuda/release.hpp vgpu/cuda/stream_api.cpp vgpu/cuda/stream_memory.cpp vgpu/cuda/transfer.cpp \
+    vgpu/cuda/transfer.hpp vgpu/cuda/vmm.cpp vgpu/cuda/vmm.hpp
+if UNITY
+nodist_vgpu_libvgpu_cuda_la_SOURCES = unity/vgpu_core.cpp unity/vgpu_cuda.cpp
+else
+vgpu_libvgpu_cuda_la_SOURCES = $(vgpu_core_sources) $(vgpu_cuda_sources)
+endif
 vgpu_SCRIPTS += vgpu/lib/libcuda.so.1
 EXTRA_DIST += vgpu/README.md vgpu/cuda/libcuda.map
 CLEANFILES += vgpu/lib/libcuda.so.1
@@ -44,21 +50,29 @@ vgpu/lib/libcuda.so.1: vgpu/libvgpu_cuda.la vgpu/libvgpu_ptx.la vgpu/cuda/libcud
 noinst_LTLIBRARIES += vgpu/libvgpu_ptx.la
 vgpu_libvgpu_ptx_la_CPPFLAGS = $(VGPU_CPPFLAGS)
 vgpu_libvgpu_ptx_la_CXXFLAGS = $(AM_CXXFLAGS) -O2 -frounding-math -ffp-contract=off
+# The files of instructions, each of which has an Add or a Min of its own, are compiled one by one.
+vgpu_ptx_sources = \
+    vgpu/ptx/code.hpp vgpu/ptx/decode.cpp vgpu/ptx/decode.hpp vgpu/ptx/function.cpp \
+    vgpu/ptx/lanes.hpp vgpu/ptx/lexer.cpp vgpu/ptx/lexer.hpp vgpu/ptx/link.cpp vgpu/ptx/machine.hpp \
+    vgpu/ptx/memory.cpp vgpu/ptx/narrow.cpp vgpu/ptx/narrow.hpp vgpu/ptx/parse_declaration.cpp \
+    vgpu/ptx/parse_instruction.cpp vgpu/ptx/parser.cpp vgpu/ptx/parser.hpp vgpu/ptx/print.cpp vgpu/ptx/ptx.hpp \
+    vgpu/ptx/run.cpp vgpu/ptx/syntax.hpp vgpu/ptx/warp.cpp
 vgpu_libvgpu_ptx_la_SOURCES = \
-    vgpu/ptx/access.cpp vgpu/ptx/asynchronous.cpp vgpu/ptx/atomic.cpp vgpu/ptx/bits.cpp vgpu/ptx/carry.cpp \
-    vgpu/ptx/code.hpp vgpu/ptx/compare.cpp vgpu/ptx/convert.cpp vgpu/ptx/decode.cpp vgpu/ptx/decode.hpp \
-    vgpu/ptx/flow.cpp vgpu/ptx/function.cpp vgpu/ptx/half.cpp vgpu/ptx/integer.cpp vgpu/ptx/lanes.hpp \
-    vgpu/ptx/lexer.cpp vgpu/ptx/lexer.hpp vgpu/ptx/link.cpp vgpu/ptx/machine.hpp vgpu/ptx/memory.cpp vgpu/ptx/move.cpp \
-    vgpu/ptx/narrow.cpp vgpu/ptx/narrow.hpp vgpu/ptx/parse_declaration.cpp vgpu/ptx/parse_instruction.cpp \
-    vgpu/ptx/parser.cpp vgpu/ptx/parser.hpp vgpu/ptx/print.cpp vgpu/ptx/ptx.hpp vgpu/ptx/real.cpp vgpu/ptx/run.cpp \
-    vgpu/ptx/special.cpp vgpu/ptx/sync.cpp vgpu/ptx/syntax.hpp vgpu/ptx/warp.cpp
+    vgpu/ptx/access.cpp vgpu/ptx/asynchronous.cpp vgpu/ptx/atomic.cpp \
+    vgpu/ptx/bits.cpp vgpu/ptx/carry.cpp vgpu/ptx/compare.cpp vgpu/ptx/convert.cpp vgpu/ptx/flow.cpp vgpu/ptx/half.cpp \
+    vgpu/ptx/integer.cpp vgpu/ptx/move.cpp vgpu/ptx/real.cpp vgpu/ptx/special.cpp vgpu/ptx/sync.cpp
+if UNITY
+nodist_vgpu_libvgpu_ptx_la_SOURCES = unity/vgpu_ptx.cpp
+else
+vgpu_libvgpu_ptx_la_SOURCES += $(vgpu_ptx_sources)
+endif
 # End.
 
 # libcudart.so.12 and libcudart.so.13 (owner: cudart). Begin.
 # One source for both; abi12.cpp and abi13.cpp hold what differs.
 noinst_LTLIBRARIES += vgpu/libvgpu_cudart.la vgpu/libvgpu_cudart12.la vgpu/libvgpu_cudart13.la
 vgpu_libvgpu_cudart_la_CPPFLAGS = $(VGPU_CPPFLAGS)
-vgpu_libvgpu_cudart_la_SOURCES = \
+vgpu_cudart_sources = \
     vgpu/cudart/allocation.cpp vgpu/cudart/allocation.hpp vgpu/cudart/context.cpp \
     vgpu/cudart/context.hpp vgpu/cudart/copy.cpp vgpu/cudart/copy.hpp vgpu/cudart/copy_shaped.cpp \
     vgpu/cudart/device.cpp vgpu/cudart/entry_point.cpp vgpu/cudart/entry_point.hpp \
@@ -66,6 +80,11 @@ vgpu_libvgpu_cudart_la_SOURCES = \
     vgpu/cudart/graph.cpp vgpu/cudart/kernel.cpp vgpu/cudart/per_thread.cpp vgpu/cudart/pool.cpp \
     vgpu/cudart/program.cpp vgpu/cudart/program.hpp vgpu/cudart/properties.hpp \
     vgpu/cudart/runtime.hpp vgpu/cudart/stream.cpp vgpu/cudart/stream.hpp vgpu/cudart/symbol.cpp
+if UNITY
+nodist_vgpu_libvgpu_cudart_la_SOURCES = unity/vgpu_cudart.cpp
+else
+vgpu_libvgpu_cudart_la_SOURCES = $(vgpu_cudart_sources)
+endif
 vgpu_libvgpu_cudart12_la_CPPFLAGS = $(VGPU_CPPFLAGS)
 vgpu_libvgpu_cudart12_la_SOURCES = vgpu/cudart/abi12.cpp
 vgpu_libvgpu_cudart13_la_CPPFLAGS = $(VGPU_CPPFLAGS)
@@ -99,8 +118,13 @@ uninstall-local:
 # none of the others itself, so that programs without CUDA load nothing of them.
 noinst_LTLIBRARIES += vgpu/libvgpu_replace.la
 vgpu_libvgpu_replace_la_CPPFLAGS = $(VGPU_CPPFLAGS)
-vgpu_libvgpu_replace_la_SOURCES = \
+vgpu_static_sources = \
     vgpu/static/program.cpp vgpu/static/program.hpp vgpu/static/redirect.cpp vgpu/static/redirect.hpp vgpu/static/replace.cpp
+if UNITY
+nodist_vgpu_libvgpu_replace_la_SOURCES = unity/vgpu_static.cpp
+else
+vgpu_libvgpu_replace_la_SOURCES = $(vgpu_static_sources)
+endif
 vgpu_SCRIPTS += vgpu/lib/libvgpu_static.so
 CLEANFILES += vgpu/lib/libvgpu_static.so
 vgpu/lib/libvgpu_static.so: vgpu/libvgpu_replace.la vgpu/lib/libcudart.so.12 vgpu/lib/libcudart.so.13
@@ -109,7 +133,7 @@ vgpu/lib/libvgpu_static.so: vgpu/libvgpu_replace.la vgpu/lib/libcudart.so.12 vgp
 # libnccl.so.2 (owner: nccl). Begin.
 noinst_LTLIBRARIES += vgpu/libvgpu_nccl.la
 vgpu_libvgpu_nccl_la_CPPFLAGS = $(VGPU_CPPFLAGS) $(NCCL_CPPFLAGS)
-vgpu_libvgpu_nccl_la_SOURCES = \
+vgpu_nccl_sources = \
     vgpu/nccl/algorithm.cpp vgpu/nccl/algorithm.hpp vgpu/nccl/api_collective.cpp \
     vgpu/nccl/api_communicator.cpp vgpu/nccl/api_memory.cpp vgpu/nccl/api_query.cpp \
     vgpu/nccl/bell.hpp vgpu/nccl/call.cpp vgpu/nccl/call.hpp vgpu/nccl/channel.hpp \
@@ -124,6 +148,11 @@ vgpu_libvgpu_nccl_la_SOURCES = \
     vgpu/nccl/rendezvous.hpp vgpu/nccl/quiet_thread.hpp vgpu/nccl/settings.cpp vgpu/nccl/settings.hpp vgpu/nccl/setup.cpp \
     vgpu/nccl/setup.hpp vgpu/nccl/socket.cpp vgpu/nccl/socket.hpp vgpu/nccl/ticket_lock.hpp \
     vgpu/nccl/transport_shm.cpp vgpu/nccl/transport_shm.hpp vgpu/nccl/transport_tcp.cpp vgpu/nccl/transport_tcp.hpp
+if UNITY
+nodist_vgpu_libvgpu_nccl_la_SOURCES = unity/vgpu_nccl.cpp
+else
+vgpu_libvgpu_nccl_la_SOURCES = $(vgpu_nccl_sources)
+endif
 vgpu_SCRIPTS += vgpu/lib/libnccl.so.2
 EXTRA_DIST += vgpu/nccl/libnccl.map
 CLEANFILES += vgpu/lib/libnccl.so.2

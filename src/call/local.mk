@@ -1,5 +1,5 @@
 # What a call is: its description, its transport and the reason for that, and what stands between the program and the real MPI.
-libswy_la_SOURCES += \
+call_sources = \
     src/call/call.hpp \
     src/call/counted.hpp \
     src/call/depth.hpp \
@@ -8,5 +8,5 @@ libswy_la_SOURCES += \
     src/call/hash.hpp \
     src/call/job.hpp \
     src/call/private_comm.cpp src/call/private_comm.hpp \
-    src/call/reason.cpp src/call/reason.hpp \
     src/call/resolve.cpp src/call/resolve.hpp
+reason_sources = src/call/reason.cpp src/call/reason.hpp

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr long kMostOutput = 4096;
 
-[[noreturn]] void become(const Launch& launch, int output) {
+[[noreturn]] void become_with_output(const Launch& launch, int output) {
     setpgid(0, 0);
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
@@ -71,7 +71,7 @@ Ended run_bounded(const Launch& launch, double seconds, const std::function<void
     std::fflush(nullptr);
     const pid_t child = fork();
     if (child == 0)
-        become(launch, fileno(output.get()));
+        become_with_output(launch, fileno(output.get()));
     if (child < 0)
         return {127, false, std::strerror(errno)};
     int status = 0;

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kInRanks = "in-ranks";
-constexpr const char* kExchange = "exchange";
+constexpr const char* kExchangeCheck = "exchange";
 constexpr const char* kOneGpuEach = "one-gpu-each";
 
 struct Account {  // of one rank
@@ -70,12 +70,13 @@ Launch two_ranks(const Patient& patient, const Folder& folder) {
 
 Check failed(const Ended& ended, const Launch& launch, double seconds) {
     if (ended.late)
-        return {kExchange, Health::kProblem, fmt::format("two ranks did not finish in {} s", seconds),
+        return {kExchangeCheck, Health::kProblem, fmt::format("two ranks did not finish in {} s", seconds),
                 "Ranks that cannot reach each other wait for ever: name the network to use "
                 "(OMPI_MCA_btl_tcp_if_include=eth0, NCCL_SOCKET_IFNAME=eth0), open the firewall between them, or run "
                 "this line by hand: " +
                     shell_line(launch)};
-    return {kExchange, Health::kProblem, fmt::format("two ranks ended with status {}:\n{}", ended.status, ended.output),
+    return {kExchangeCheck, Health::kProblem,
+            fmt::format("two ranks ended with status {}:\n{}", ended.status, ended.output),
             "mpirun's output above has the cause; this line repeats it: " + shell_line(launch)};
 }
 
@@ -114,15 +115,15 @@ std::string transports(const fs::path& report_file) {
 Check exchanged(const std::vector<Account>& accounts, const fs::path& report_file) {
     for (std::size_t rank = 0; rank < accounts.size(); ++rank) {
         if (!accounts[rank].driver.empty())
-            return {kExchange, Health::kProblem, fmt::format("rank {}: {}", rank, accounts[rank].driver),
+            return {kExchangeCheck, Health::kProblem, fmt::format("rank {}: {}", rank, accounts[rank].driver),
                     "nvidia-smi shows the state of the GPUs and who uses them."};
         if (!accounts[rank].right)
-            return {kExchange, Health::kProblem, fmt::format("rank {} received wrong data", rank),
+            return {kExchangeCheck, Health::kProblem, fmt::format("rank {} received wrong data", rank),
                     "Report this with the output of switchyard info."};
     }
     const bool device = !accounts[0].device.empty();
     return {
-        kExchange, Health::kGood,
+        kExchangeCheck, Health::kGood,
         fmt::format("1 MiB of {} memory each way and summed: {}", device ? "device" : "host", transports(report_file)),
         ""};
 }
@@ -145,12 +146,12 @@ Check one_gpu_each(const std::vector<Account>& accounts) {
 std::vector<Check> check_ranks(const Patient& patient) {
     const InstallPaths& paths = patient.found.paths;
     if (!paths.exchange || !paths.shim || patient.mpirun.empty() || !can_be_preloaded(paths.shim->string()))
-        return {{kExchange, Health::kNote, "two ranks were not started",
+        return {{kExchangeCheck, Health::kNote, "two ranks were not started",
                  paths.exchange ? "Solve the problems above first."
                                 : "switchyard-exchange is not at " + paths.expected_exchange.string() + "."}};
     const Folder folder("switchyard-doctor");
     if (folder.path.empty())
-        return {{kExchange, Health::kProblem, "no folder for temporary files can be made",
+        return {{kExchangeCheck, Health::kProblem, "no folder for temporary files can be made",
                  "TMPDIR names a place for them."}};
     const Launch launch = two_ranks(patient, folder);
     const Ended ended = run_bounded(launch, patient.seconds);

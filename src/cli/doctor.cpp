@@ -17,7 +17,7 @@ namespace swy::cli {
 
 namespace {
 
-constexpr const char* kNotes =
+constexpr const char* kDoctorNotes =
     "PROGRAM is looked at, not started: which MPI it is linked with, and whether Switchyard comes before that.\n"
     "\nExamples:\n"
     "  switchyard doctor\n"
@@ -140,7 +140,7 @@ int doctor(std::span<const std::string> arguments) {
     app.add_option("--timeout", patient.seconds, "how many seconds two ranks may take (default 60)")
         ->type_name("SECONDS")
         ->check(CLI::Validator(seconds_problem, ""));
-    app.footer(kNotes);
+    app.footer(kDoctorNotes);
     if (const auto status = read_arguments(app, arguments))
         return *status;
     if (gpus->count() > 0)

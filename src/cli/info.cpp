@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
+#include "cli/json.hpp"
 #include "cli/probe.hpp"
 #include "config.h"
 #include "device/kernels.hpp"
@@ -15,8 +15,6 @@
 namespace swy::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kSchema = 1;  // of the JSON form; increased when a member is removed or changes its meaning
 
@@ -39,10 +37,6 @@ std::string version_number(const std::string& text) {
     const std::size_t digit = text.find_first_of("0123456789");
     return digit == std::string::npos ? ""
                                       : text.substr(digit, text.find_first_not_of("0123456789.abcr", digit) - digit);
-}
-
-Json or_null(const std::string& text) {
-    return text.empty() ? Json(nullptr) : Json(text);
 }
 
 Json as_json(const LibraryFound& library) {

@@ -1,9 +1,8 @@
-# The switchyard command. It links neither MPI nor libswitchyard, so that it can explain why one of them does not load;
-# what it shares with the library is compiled for it once more.
+# The switchyard command. It links neither MPI nor libswitchyard, so that it can explain why one of them does not load.
 bin_PROGRAMS += switchyard
 switchyard_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(HWLOC_CFLAGS) \
     -DSWY_BINDIR='"$(bindir)"' -DSWY_LIBDIR='"$(libdir)"' -DSWY_MPIRUN='"$(MPIRUN)"'
-switchyard_SOURCES = \
+cli_sources = \
     src/cli/arguments.cpp src/cli/arguments.hpp \
     src/cli/bounded_run.cpp src/cli/bounded_run.hpp \
     src/cli/check_program.cpp src/cli/check_ranks.cpp src/cli/checks.cpp src/cli/checks.hpp \
@@ -22,20 +21,26 @@ switchyard_SOURCES = \
     src/cli/run.cpp \
     src/cli/topo.cpp \
     src/cli/tune.cpp src/cli/measured_calls.hpp src/cli/tune_table.cpp src/cli/tune_table.hpp \
-    src/report/compare.cpp src/report/read.cpp $(swy_report_sources) $(swy_page_sources) $(swy_trace_sources) \
-    src/call/reason.cpp src/call/reason.hpp src/settings/tuning_file.cpp src/settings/tuning_file.hpp \
-    $(swy_formatting_sources) $(swy_settings_sources) $(swy_device_sources) $(swy_topology_sources)
-switchyard_LDADD = $(HWLOC_LIBS) -ldl
+    src/cli/json.hpp
+# What reads reports and draws them.
+cli_report_sources = src/report/compare.cpp src/report/read.cpp $(report_page_sources)
+if UNITY
+nodist_switchyard_SOURCES = unity/cli.cpp unity/cli_report.cpp
+switchyard_SOURCES =
+else
+switchyard_SOURCES = $(cli_sources) $(cli_report_sources)
+endif
+switchyard_LDADD = libswy_common.la $(HWLOC_LIBS) -ldl
 
 # What doctor and tune start under mpirun: programs of MPI like those of users. Nobody starts them by hand.
 doctordir = $(libdir)/switchyard
 doctor_PROGRAMS = switchyard-exchange switchyard-measure
-switchyard_exchange_SOURCES = src/cli/exchange_rank.cpp $(swy_formatting_sources)
+switchyard_exchange_SOURCES = src/cli/exchange_rank.cpp
 switchyard_exchange_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
-switchyard_exchange_LDADD = $(MPI_LIBS) -ldl
-switchyard_measure_SOURCES = src/cli/measure_rank.cpp src/cli/measured_calls.hpp $(swy_formatting_sources)
+switchyard_exchange_LDADD = libswy_common.la $(MPI_LIBS) -ldl
+switchyard_measure_SOURCES = src/cli/measure_rank.cpp src/cli/measured_calls.hpp
 switchyard_measure_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
-switchyard_measure_LDADD = $(MPI_LIBS) -ldl
+switchyard_measure_LDADD = libswy_common.la $(MPI_LIBS) -ldl
 
 # Shell completion, where bash-completion and zsh look for it.
 bashcompletiondir = $(datadir)/bash-completion/completions

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "cli/json.hpp"
 #include "topology/devices.hpp"
 
 namespace swy::cli {
@@ -13,7 +13,6 @@ using topology::Choice;
 using topology::GpuFacts;
 using topology::Machine;
 using topology::PciDevice;
-using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -54,10 +53,6 @@ struct Tree {
 std::string_view name_of(topology::Reach reach) {
     constexpr std::string_view kNames[] = {"local", "cache", "numa", "unknown", "package", "machine"};
     return kNames[static_cast<std::size_t>(reach)];
-}
-
-Json or_null(const std::string& text) {
-    return text.empty() ? Json(nullptr) : Json(text);
 }
 
 Json device(const Node& node, const PciDevice& device) {

@@ -24,7 +24,7 @@ constexpr const char* kSynopsis =
     "switchyard run [--virtual-gpus N] [-n NP] [--gpus near|spread|all|none] [--report[=text|json:FILE]]\n"
     "                             [--trace FILE] [--dry-run] [--mpirun FILE] [any mpirun option ...]\n"
     "                             -- PROGRAM [ARGS ...]";
-constexpr const char* kNotes =
+constexpr const char* kRunNotes =
     "Everything that is not listed above is mpirun's: -n, -np, --map-by, --host, --mca, -x ...\n"
     "The exit status is mpirun's; 125 when switchyard itself fails, 126 when PROGRAM cannot be executed,\n"
     "127 when it is not found.\n"
@@ -214,7 +214,7 @@ int run(std::span<const std::string> arguments) {
     std::string mpirun;
     CLI::App app("Runs an MPI program under mpirun with Switchyard in front of its MPI library.", "switchyard run");
     app.formatter(std::make_shared<Help>());
-    app.footer(kNotes);
+    app.footer(kRunNotes);
     const auto* gpus =
         app.add_option("--virtual-gpus", wishes.count, "give each node N virtual GPUs (real ones are not seen)")
             ->type_name("N")

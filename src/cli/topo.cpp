@@ -16,7 +16,7 @@ namespace swy::cli {
 
 namespace {
 
-constexpr const char* kNotes =
+constexpr const char* kTopoNotes =
     "LIST has one entry for each rank, separated by ; (quote it for the shell); one entry alone serves all ranks.\n"
     "\nExamples:\n"
     "  switchyard topo\n"
@@ -56,7 +56,7 @@ int topo(std::span<const std::string> arguments) {
     app.add_option("--format", format, "text, json, or svg (a picture)")
         ->type_name("WORD")
         ->check(CLI::IsMember({"text", "json", "svg"}).description(""));
-    app.footer(kNotes);
+    app.footer(kTopoNotes);
     if (const auto status = read_arguments(app, arguments))
         return *status;
     Node node;

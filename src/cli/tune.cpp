@@ -28,7 +28,7 @@ namespace swy::cli {
 
 namespace {
 
-constexpr const char* kNotes =
+constexpr const char* kTuneNotes =
     "Words after -- are mpirun's options: --host, --map-by ...\n"
     "\nExamples:\n"
     "  switchyard tune -o tuning.json                          all GPUs of this node\n"
@@ -275,7 +275,7 @@ int tune(std::span<const std::string> arguments) {
     app.add_option("--timeout", plan.seconds, "how many seconds one job may take (default 600)")
         ->type_name("SECONDS")
         ->check(CLI::Validator(seconds_problem, ""));
-    app.footer(kNotes);
+    app.footer(kTuneNotes);
     if (const auto status = read_arguments(app, ours))
         return *status;
     if (!settings::parse_size(largest, plan.largest) || plan.largest < kSmallestMeasured || plan.largest > 1u << 30)

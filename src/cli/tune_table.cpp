@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "cli/json.hpp"
 #include "cli/measured_calls.hpp"
 #include "config.h"
 #include "report/units.hpp"
@@ -12,8 +11,6 @@
 namespace swy::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json as_json(std::size_t threshold) {
     return threshold == settings::kNever ? Json(nullptr) : Json(threshold);

@@ -17,7 +17,7 @@ int make_order(comm::State& comm) {
 }
 
 // How many set-ups a call waits for: calls that do not block may have begun others, for other devices.
-constexpr int kMostSetups = 3;
+constexpr int kMostAwaited = 3;
 
 // `obstacle` becomes what keeps the ranks from NCCL after the set-up, alike on all. They ask each other by a blocking
 // call: others of ours would not stay apart from those of an MPI_Comm_idup that is under way.
@@ -27,7 +27,7 @@ int set_up(const Call& call, const Decision& decision, comm::State& comm, const 
     if (!all_can(call, decision) || !decision.needs_setup)
         return MPI_SUCCESS;
     const report::trace::Part part("NCCL communicator");
-    for (std::uint64_t ended = decision.setups; ended < decision.setups + kMostSetups; ++ended) {
+    for (std::uint64_t ended = decision.setups; ended < decision.setups + kMostAwaited; ++ended) {
         if (const int rc = comm::set_up(comm, work->location, ended); rc != MPI_SUCCESS)
             return rc;
         const bool other = comm.needs_setup(work->location.ordinal);

@@ -1,5 +1,5 @@
 # Collectives: how their ranks agree, and what becomes of an agreement.
-libswy_la_SOURCES += \
+coll_sources = \
     src/coll/collective_operation.cpp src/coll/collective_operation.hpp \
     src/coll/agreement.cpp src/coll/agreement.hpp \
     src/coll/pending_agreement.cpp src/coll/pending_agreement.hpp \

@@ -1,5 +1,5 @@
 # What Switchyard knows of a communicator.
-libswy_la_SOURCES += \
+comm_sources = \
     src/comm/shared_page.cpp src/comm/shared_page.hpp \
     src/comm/contribution.cpp src/comm/contribution.hpp \
     src/comm/job_messages.cpp src/comm/job_messages.hpp \

@@ -53,6 +53,10 @@ enum class Operator : std::uint8_t {
     kNull,
 };
 
+constexpr bool is_float8(Element element) {
+    return element == Element::kFloat8E4m3 || element == Element::kFloat8E5m2;
+}
+
 struct ElementOf {
     Element element = Element::kNone;
     std::uint8_t bytes = 0;  // of one element

@@ -38,7 +38,7 @@ void reduce(void* in, void* inout, int* count, MPI_Datatype*) {
         to[i] = Narrow::narrow(combined<kOp>(Narrow::wide(from[i]), Narrow::wide(to[i])));
 }
 
-struct Row {
+struct ExtensionRow {
     Element element;
     const char* name;
     std::uint8_t bytes;
@@ -46,7 +46,7 @@ struct Row {
 };
 
 template <typename Narrow>
-constexpr Row row(Element element, const char* name) {
+constexpr ExtensionRow row(Element element, const char* name) {
     return {element,
             name,
             sizeof(Narrow),
@@ -54,10 +54,10 @@ constexpr Row row(Element element, const char* name) {
              reduce<Narrow, Operator::kMax>}};
 }
 
-constexpr std::array<Row, kTypes> kRows{row<Float16>(Element::kFloat16, "MPIX_FLOAT16"),
-                                        row<Bfloat16>(Element::kBfloat16, "MPIX_BFLOAT16"),
-                                        row<Float8E4m3>(Element::kFloat8E4m3, "MPIX_FLOAT8_E4M3"),
-                                        row<Float8E5m2>(Element::kFloat8E5m2, "MPIX_FLOAT8_E5M2")};
+constexpr std::array<ExtensionRow, kTypes> kRows{row<Float16>(Element::kFloat16, "MPIX_FLOAT16"),
+                                                 row<Bfloat16>(Element::kBfloat16, "MPIX_BFLOAT16"),
+                                                 row<Float8E4m3>(Element::kFloat8E4m3, "MPIX_FLOAT8_E4M3"),
+                                                 row<Float8E5m2>(Element::kFloat8E5m2, "MPIX_FLOAT8_E5M2")};
 
 // The objects made so far. Readers take no lock: a handle is stored before anybody can have it.
 struct Made {
@@ -66,7 +66,7 @@ struct Made {
     std::atomic<MPI_Op> average{nullptr};
 };
 constinit Made made{};
-std::mutex mutex;
+std::mutex extension_mutex;
 
 bool mpi_is_up(const char* wanted) {
     int up = 0, down = 0;
@@ -81,7 +81,7 @@ bool mpi_is_up(const char* wanted) {
 
 // Duplicates an integer type of the same size: MPI sees one element of that many bytes, so that MPI_Get_elements counts
 // it and MPI_Pack_external converts it correctly.
-MPI_Datatype make_type(const Row& row, std::array<MPI_Op, kOperators>& operators) {
+MPI_Datatype make_type(const ExtensionRow& row, std::array<MPI_Op, kOperators>& operators) {
     MPI_Datatype type = MPI_DATATYPE_NULL;
     if (real::Type_dup(row.bytes == 2 ? MPI_UINT16_T : MPI_UINT8_T, &type) != MPI_SUCCESS)
         return MPI_DATATYPE_NULL;
@@ -144,7 +144,7 @@ MPI_Datatype extension_type(Element element) {
             return known;
         if (!mpi_is_up(kRows[i].name))
             return MPI_DATATYPE_NULL;
-        const std::scoped_lock lock(mutex);
+        const std::scoped_lock lock(extension_mutex);
         if (MPI_Datatype known = made.types[i].load(std::memory_order_relaxed))
             return known;
         const MPI_Datatype type = make_type(kRows[i], made.operators[i]);
@@ -162,7 +162,7 @@ MPI_Op average_operator() {
         return known;
     if (!mpi_is_up("MPIX_AVG"))
         return MPI_OP_NULL;
-    const std::scoped_lock lock(mutex);
+    const std::scoped_lock lock(extension_mutex);
     MPI_Op op = made.average.load(std::memory_order_relaxed);
     if (op == nullptr && real::Op_create(never, 1, &op) == MPI_SUCCESS) {
         made.average.store(op, std::memory_order_release);
@@ -243,7 +243,7 @@ void divide(void* address, std::size_t count, Element element, int processes) {
 }
 
 void release_extensions() {
-    const std::scoped_lock lock(mutex);
+    const std::scoped_lock lock(extension_mutex);
     extensions_in_use.store(false, std::memory_order_release);
     for (std::size_t i = 0; i < kTypes; ++i) {
         MPI_Datatype type = made.types[i].exchange(nullptr);

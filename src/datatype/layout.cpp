@@ -14,7 +14,7 @@ namespace {
 
 using Shared = std::shared_ptr<const Layout>;
 
-std::mutex mutex;  // guards making the keyval and attaching a layout to a type
+std::mutex layout_mutex;  // guards making the keyval and attaching a layout to a type
 std::atomic<int> keyval{MPI_KEYVAL_INVALID};
 
 int drop(MPI_Datatype, int, void* value, void*) {
@@ -28,7 +28,7 @@ int ours(bool make) {
     const int known = keyval.load(std::memory_order_acquire);
     if (known != MPI_KEYVAL_INVALID || !make)
         return known;
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(layout_mutex);
     int fresh = keyval.load(std::memory_order_relaxed);
     if (fresh == MPI_KEYVAL_INVALID &&
         real::Type_create_keyval(MPI_TYPE_NULL_COPY_FN, drop, &fresh, nullptr) == MPI_SUCCESS)
@@ -66,7 +66,7 @@ Shared layout_of(MPI_Datatype type) {
     if (const Shared* known = hanging_on(type, key))
         return *known;
     auto made = std::make_unique<Shared>(std::make_shared<const Layout>(decode(type)));
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(layout_mutex);
     if (const Shared* known = hanging_on(type, key))  // another thread was quicker
         return *known;
     Shared result = *made;
@@ -77,7 +77,7 @@ Shared layout_of(MPI_Datatype type) {
 
 void release() {
     release_extensions();
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(layout_mutex);
     int key = keyval.exchange(MPI_KEYVAL_INVALID);
     if (key != MPI_KEYVAL_INVALID)
         real::Type_free_keyval(&key);  // MPI keeps the keyval until the last type that has one is freed

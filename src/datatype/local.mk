@@ -1,5 +1,5 @@
 # MPI datatypes and operators: layouts, elements.
-libswy_la_SOURCES += \
+datatype_sources = \
     src/datatype/decode.cpp src/datatype/decode.hpp \
     src/datatype/element.cpp src/datatype/element.hpp \
     src/datatype/extension.cpp src/datatype/extension.hpp \

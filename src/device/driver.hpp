@@ -22,6 +22,10 @@ struct Driver {
     std::string file;  // of the library
 };
 
+inline CUdeviceptr pointer(const void* address) {
+    return reinterpret_cast<CUdeviceptr>(address);
+}
+
 // Set once locate() has met memory that any of several devices may move (Location::any_device).
 extern std::atomic<bool> any_device_moves;
 

@@ -1,6 +1,5 @@
-# The CUDA driver. Listed in a variable of their own, since the switchyard command compiles these files too
-# (src/cli/local.mk).
-swy_device_sources = \
+# The CUDA driver. The switchyard command uses it too.
+device_sources = \
     src/device/call_scope.hpp src/device/context.cpp \
     src/device/device.hpp \
     src/device/driver.cpp \
@@ -22,7 +21,6 @@ swy_device_sources = \
     src/device/presence.hpp \
     src/device/scratch.cpp \
     src/device/scratch.hpp
-libswy_la_SOURCES += $(swy_device_sources)
 
 # The kernels: as cubins for the GPUs that this nvcc knows, and as PTX for the oldest of them. src/device/kernel_image.cpp
 # says what each is for.
@@ -51,6 +49,6 @@ src/datatype/kernels.ptx: src/datatype/kernels.cu $(kernel_headers)
 	    else \
 	        echo "The kernels' PTX needs a driver as new as nvcc:" && cat $@.log && mv $@.tmp $@; \
 	    fi; }; status=$$?; rm -f $@.tmp $@.low $@.cubin $@.low.cubin $@.log; exit $$status
-src/device/libswy_la-kernel_image.lo src/device/switchyard-kernel_image.$(OBJEXT): src/datatype/kernels.fatbin \
+src/device/libswy_common_la-kernel_image.lo unity/libswy_common_la-device.lo: src/datatype/kernels.fatbin \
     src/datatype/kernels.ptx
 endif

@@ -42,10 +42,6 @@ bool unanswered_is_device(CUresult result, const void* address) {
     }
 }
 
-CUdeviceptr pointer(const void* address) {
-    return reinterpret_cast<CUdeviceptr>(address);
-}
-
 struct Attributes {
     CUmemorytype type{};  // 0: not the driver's memory
     unsigned managed = 0;

@@ -13,13 +13,13 @@
 namespace swy::device {
 namespace {
 
-constexpr std::size_t kSmallest = 16u << 10;
+constexpr std::size_t kSmallestBlock = 16u << 10;
 constexpr std::size_t kMebi = 1u << 20;
 
 // Sizes are powers of two up to 1 MiB, then whole MiB: few sizes, so that blocks are reused, and little waste.
-std::size_t rounded(std::size_t bytes) {
-    if (bytes <= kSmallest)
-        return kSmallest;
+std::size_t block_bytes(std::size_t bytes) {
+    if (bytes <= kSmallestBlock)
+        return kSmallestBlock;
     if (bytes <= kMebi)
         return std::bit_ceil(bytes);
     return bytes > SIZE_MAX - kMebi ? bytes : (bytes + kMebi - 1) / kMebi * kMebi;
@@ -79,7 +79,7 @@ void ContextPool::lock_pages(Block& block) {
 }
 
 Result ContextPool::take_pinned(std::size_t bytes, Block& block) {
-    const std::size_t wanted = rounded(bytes);
+    const std::size_t wanted = block_bytes(bytes);
     std::vector<Block> evicted;
     bool reserved = false;
     const Driver* d = driver();
@@ -159,7 +159,7 @@ Result Pinned::acquire(Context context, std::size_t bytes, Pinned& pinned) {
     if (result == CUDA_SUCCESS) {
         result = made.pool_->take_pinned(bytes, block);
     } else {
-        block = map_block(rounded(bytes));
+        block = map_block(block_bytes(bytes));
         result = block.data != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (result != CUDA_SUCCESS)

@@ -10,14 +10,14 @@
 namespace swy::device {
 namespace {
 
-constexpr std::size_t kSmallest = 1u << 20;
+constexpr std::size_t kSmallestScratch = 1u << 20;
 constexpr std::size_t kLarge = 64u << 20;
 constexpr std::size_t kKept = 4;  // idle blocks of a context
 
 // Sizes are powers of two: all the smaller blocks that a growing need has left behind are together smaller than the
 // largest. Large blocks, on a device that cannot allocate them in stream order, have the size that is needed.
-std::size_t rounded(std::size_t bytes) {
-    return bytes > kLarge ? bytes : std::max(kSmallest, std::bit_ceil(bytes));
+std::size_t capacity_for(std::size_t bytes) {
+    return bytes > kLarge ? bytes : std::max(kSmallestScratch, std::bit_ceil(bytes));
 }
 
 thread_local const Stream* stream_in_order = nullptr;
@@ -72,7 +72,7 @@ Result ContextPool::take_scratch(std::size_t bytes, Block& block) {
     const ContextScope scope(context_);
     if (scope.result() != CUDA_SUCCESS)
         return scope.result();
-    const std::size_t capacity = rounded(bytes);
+    const std::size_t capacity = capacity_for(bytes);
     CUdeviceptr address = 0;
     if (const CUresult result = d->memory_allocate(&address, capacity); result != CUDA_SUCCESS)
         return result;

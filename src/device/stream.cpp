@@ -11,10 +11,6 @@ namespace {
 using report::trace::Started;
 using settings::Sync;
 
-CUdeviceptr pointer(const void* address) {
-    return reinterpret_cast<CUdeviceptr>(address);
-}
-
 // Makes a call with a stream's context current and without disturbing stream captures.
 template <typename Use>
 Result with(Context context, Use use) {

@@ -1,3 +1,3 @@
 # Which way a call goes.
-libswy_la_SOURCES += \
+dispatch_sources = \
     src/dispatch/dispatch.cpp src/dispatch/dispatch.hpp

@@ -1,6 +1,3 @@
-# MPI errors of Switchyard's own, and what formats all texts (programs beside the library compile it once more).
-swy_formatting_sources = src/error/formatting.cpp
-libswy_la_SOURCES += $(swy_formatting_sources)
-libswy_la_SOURCES += \
-    src/error/error.cpp src/error/error.hpp \
-    src/error/unless_thrown.hpp
+# MPI errors of Switchyard's own, and what formats all texts.
+formatting_sources = src/error/formatting.cpp
+error_sources = src/error/error.cpp src/error/error.hpp src/error/unless_thrown.hpp

@@ -60,9 +60,9 @@ class Blocks {
 };
 
 // Collects what this rank does in an exchange.
-class Plan {
+class ExchangePlan {
   public:
-    Plan(const Call& call, int rank, int size, Work& work)
+    ExchangePlan(const Call& call, int rank, int size, Work& work)
         : send_(&call.operands.front()),
           receive_(&call.operands.back()),
           sends_(send_),
@@ -216,7 +216,7 @@ class Plan {
 }  // namespace
 
 Reason plan(const Call& call, int rank, int size, Work& work) {
-    Plan plan(call, rank, size, work);
+    ExchangePlan plan(call, rank, size, work);
     work.in_place = call.operands.front().address == MPI_IN_PLACE;
     switch (blocking_form(call.id)) {
         case CallId::kGather:

@@ -16,9 +16,9 @@ struct Part {
     std::size_t first, count;
 };
 
-class Plan {
+class ReductionPlan {
   public:
-    Plan(const Call& call, const Ends& ends, const datatype::Reduction& what, int rank, int size, Work& work)
+    ReductionPlan(const Call& call, const Ends& ends, const datatype::Reduction& what, int rank, int size, Work& work)
         : id_(blocking_form(call.id)),
           what_(what),
           layout_(datatype::layout_of(call.operands.back().type)),
@@ -153,16 +153,12 @@ class Plan {
     std::byte* landing_ = nullptr;
 };
 
-bool is_float8(datatype::Element element) {
-    return element == datatype::Element::kFloat8E4m3 || element == datatype::Element::kFloat8E5m2;
-}
-
 }  // namespace
 
 Reason plan_reduction(const Call& call, Reason otherwise, int rank, int size, Work& work) {
     const Ends ends = ends_of(call, rank);
     // Whether NCCL reduces these types depends on the node: not all ranks might choose the same way.
-    if (otherwise == Reason::kDatatype && is_float8(datatype::element_of(call.operands.back().type).element))
+    if (otherwise == Reason::kDatatype && datatype::is_float8(datatype::element_of(call.operands.back().type).element))
         return otherwise;
     datatype::Reduction what;
     const Operand& sized = ends.recv != nullptr ? *ends.recv : *ends.send;
@@ -175,7 +171,7 @@ Reason plan_reduction(const Call& call, Reason otherwise, int rank, int size, Wo
     device::Stream device_stream;
     if (device::Stream::acquire(work.location.context, device_stream) != 0 || !device_stream.has_kernels())
         return otherwise;
-    return Plan(call, ends, what, rank, size, work).make();
+    return ReductionPlan(call, ends, what, rank, size, work).make();
 }
 
 }  // namespace swy::nccl

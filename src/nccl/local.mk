@@ -1,5 +1,5 @@
 # Collectives and point-to-point over NCCL.
-libswy_la_SOURCES += \
+nccl_sources = \
     src/nccl/background.cpp src/nccl/background.hpp \
     src/nccl/collectives.cpp src/nccl/collectives.hpp \
     src/nccl/communicator.cpp src/nccl/communicator.hpp \

@@ -56,10 +56,6 @@ bool reduces_float8() {
     return can;
 }
 
-bool is_float8(Element element) {
-    return element == Element::kFloat8E4m3 || element == Element::kFloat8E5m2;
-}
-
 }  // namespace
 
 Reduction reduction(Operator op, Element element) {
@@ -76,7 +72,7 @@ Reduction reduction(Operator op, Element element) {
         result.obstacle = Reason::kOperator;
         return result;
     }
-    if (type == nullptr || (is_float8(element) && !reduces_float8())) {
+    if (type == nullptr || (datatype::is_float8(element) && !reduces_float8())) {
         result.obstacle = Reason::kDatatype;
         return result;
     }

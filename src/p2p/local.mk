@@ -1,5 +1,5 @@
 # Point-to-point: envelopes, matching, lanes.
-libswy_la_SOURCES += \
+p2p_sources = \
     src/p2p/start.cpp src/p2p/start.hpp \
     src/p2p/watched.cpp src/p2p/watched.hpp \
     src/p2p/control.cpp src/p2p/control.hpp \

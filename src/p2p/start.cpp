@@ -29,7 +29,7 @@ namespace {
 alignas(64) std::byte nowhere[64];
 
 // Invalid arguments are passed to MPI, which says what is wrong with them.
-bool valid(const Operand& operand) {
+bool plausible(const Operand& operand) {
     return operand.count >= 0 && operand.type != MPI_DATATYPE_NULL;
 }
 
@@ -79,7 +79,7 @@ int no_memory(const Call& call, std::size_t bytes) {
 // Sends from the program's host memory, or from an address whose memory MPI will not access.
 Started send_from_host(const Call& call, const Operand& operand, int dest, int tag, Mode mode) {
     const std::size_t bytes =
-        valid(operand) ? static_cast<std::size_t>(operand.count) * datatype::size_of(operand.type) : 0;
+        plausible(operand) ? static_cast<std::size_t>(operand.count) * datatype::size_of(operand.type) : 0;
     auto send = std::make_shared<EagerSend>(call.id, call.owner.comm, bytes);
     const bool foreign_address = !settings::values().cuda_aware_mpi && device::on_device(operand.address);
     const void* address = foreign_address ? nowhere : operand.address;
@@ -186,7 +186,7 @@ pack::Payload nothing(const Operand& operand) {
 }
 
 pack::Payload receive_payload(const Call& call, const Operand& operand, bool somebody) {
-    if (!somebody || !valid(operand) || operand.count == 0)
+    if (!somebody || !plausible(operand) || operand.count == 0)
         return nothing(operand);
     pack::Payload data = payload(call, operand, CallId::kIrecv);
     if (settings::values().cuda_aware_mpi)
@@ -197,7 +197,7 @@ pack::Payload receive_payload(const Call& call, const Operand& operand, bool som
 }  // namespace
 
 bool on_device(const Call& call, const Operand& operand) {
-    if (!valid(operand) || settings::values().cuda_aware_mpi)
+    if (!plausible(operand) || settings::values().cuda_aware_mpi)
         return false;
     if (datatype::predefined_size(operand.type) != 0 && operand.address != MPI_BOTTOM)
         return operand.count > 0 && device::on_device(operand.address);
@@ -205,14 +205,14 @@ bool on_device(const Call& call, const Operand& operand) {
 }
 
 bool needs_operation(const Call& call, const Operand& operand) {
-    if (fastpath::envelopes && valid(operand) &&
+    if (fastpath::envelopes && plausible(operand) &&
         static_cast<std::size_t>(operand.count) * datatype::size_of(operand.type) >= fastpath::limit)
         return true;
     return on_device(call, operand) || device::on_device(operand.address);
 }
 
 bool is_as_long_as_envelope(const Operand& operand) {
-    return fastpath::envelopes && valid(operand) &&
+    return fastpath::envelopes && plausible(operand) &&
            static_cast<std::size_t>(operand.count) * datatype::size_of(operand.type) == call::kEnvelopeBytes;
 }
 
@@ -231,7 +231,7 @@ Started start_send(const Call& call, const Operand& operand, int dest, int tag, 
 }
 
 Started start_send_of_copy(const Call& call, const Operand& operand, int dest, int tag) {
-    if (dest == MPI_PROC_NULL || !valid(operand) || operand.count == 0)
+    if (dest == MPI_PROC_NULL || !plausible(operand) || operand.count == 0)
         return send_from_host(call, operand, dest, tag, Mode::kStandard);
     pack::Payload data = payload(call, operand, CallId::kIsend);
     comm::State* state = comm::of(call.owner.comm);

@@ -1,5 +1,5 @@
 # Operands: which memory they name, in which pieces, and how these are copied and packed, by kernels and by the processor.
-libswy_la_SOURCES += \
+pack_sources = \
     src/pack/copies.cpp src/pack/copies.hpp \
     src/pack/group.cpp src/pack/group.hpp \
     src/pack/kernel_pack.cpp src/pack/kernel_pack.hpp \

@@ -39,7 +39,7 @@ OpenMpi find_open_mpi() {
     return found;
 }
 
-std::mutex mutex;
+std::mutex engine_mutex;
 // MPI runs its progress inside many of the functions that a step calls.
 constinit thread_local bool inside __attribute__((tls_model("initial-exec"))) = false;
 
@@ -145,7 +145,7 @@ bool nothing_to_do() {
 }
 
 int turn() {
-    if (nothing_to_do() || inside || !mutex.try_lock())
+    if (nothing_to_do() || inside || !engine_mutex.try_lock())
         return 0;
     inside = true;
     const call::Inside guard;
@@ -158,7 +158,7 @@ int turn() {
     if (++s.turns % kSeldom == 0)
         drop_kept();
     inside = false;
-    mutex.unlock();
+    engine_mutex.unlock();
     return moved ? 1 : 0;
 }
 
@@ -217,13 +217,13 @@ bool engine_runs() {
 }
 
 Hold::Hold() {
-    mutex.lock();
+    engine_mutex.lock();
     inside = true;
 }
 
 Hold::~Hold() {
     inside = false;
-    mutex.unlock();
+    engine_mutex.unlock();
 }
 
 bool held_here() {

@@ -13,7 +13,7 @@ struct Kept {
     std::shared_ptr<void> memory;
 };
 // A mutex of its own: operations are destroyed outside the engine's lock too.
-constinit std::mutex mutex;
+constinit std::mutex kept_mutex;
 // Not emptied at exit: MPI is gone then, and memory that it still worked on stays.
 std::list<Kept>& kept() {
     static auto* all = new std::list<Kept>;
@@ -36,7 +36,7 @@ bool is_over(Kept& one) {
 void keep_until(MPI_Request request, std::shared_ptr<void> memory) {
     if (request == MPI_REQUEST_NULL)
         return;
-    const std::scoped_lock lock(mutex);
+    const std::scoped_lock lock(kept_mutex);
     kept().push_back({request, std::move(memory)});
 }
 
@@ -44,11 +44,11 @@ void keep_until(MPI_Request request, std::shared_ptr<void> memory) {
 void drop_kept() {
     std::list<Kept> asked;
     {
-        const std::scoped_lock lock(mutex);
+        const std::scoped_lock lock(kept_mutex);
         asked.swap(kept());
     }
     asked.remove_if(is_over);
-    const std::scoped_lock lock(mutex);
+    const std::scoped_lock lock(kept_mutex);
     kept().splice(kept().begin(), asked);
 }
 

@@ -1,5 +1,5 @@
 # What is under way and who steps it: the engine, its operations, and every wait.
-libswy_la_SOURCES += \
+progress_sources = \
     src/progress/engine.cpp src/progress/engine.hpp \
     src/progress/keep_until.cpp src/progress/keep_until.hpp \
     src/progress/operation.cpp src/progress/operation.hpp \

@@ -10,7 +10,7 @@ namespace swy::report::trace {
 
 namespace {
 
-constexpr int kRoot = 0;
+constexpr int kReference = 0;
 constexpr int kTag = 0;
 constexpr int kQuestions = 10;  // the one with the shortest round trip is the most precise
 
@@ -20,7 +20,7 @@ std::int64_t count(Time time) {
 
 void answer_all(MPI_Comm comm, int ranks) {
     for (int rank = 0; rank < ranks; ++rank)
-        for (int i = 0; rank != kRoot && i < kQuestions; ++i) {
+        for (int i = 0; rank != kReference && i < kQuestions; ++i) {
             real::Recv(nullptr, 0, MPI_BYTE, rank, kTag, comm, MPI_STATUS_IGNORE);
             const std::int64_t mine = count(std::chrono::steady_clock::now());
             real::Send(&mine, 1, MPI_INT64_T, rank, kTag, comm);
@@ -35,8 +35,8 @@ std::int64_t ask_root(MPI_Comm comm) {
     for (int i = 0; i < kQuestions; ++i) {
         const std::int64_t asked = count(std::chrono::steady_clock::now());
         std::int64_t theirs = 0;
-        real::Send(nullptr, 0, MPI_BYTE, kRoot, kTag, comm);
-        real::Recv(&theirs, 1, MPI_INT64_T, kRoot, kTag, comm, MPI_STATUS_IGNORE);
+        real::Send(nullptr, 0, MPI_BYTE, kReference, kTag, comm);
+        real::Recv(&theirs, 1, MPI_INT64_T, kReference, kTag, comm, MPI_STATUS_IGNORE);
         const std::int64_t half = (count(std::chrono::steady_clock::now()) - asked) / 2;
         if (half < doubt) {
             doubt = half;
@@ -55,15 +55,15 @@ void Clock::ask(MPI_Comm comm) {
     real::Comm_rank(comm, &rank);
     real::Comm_size(comm, &ranks);
     const Time began = std::chrono::steady_clock::now();
-    if (rank == kRoot)
+    if (rank == kReference)
         answer_all(comm, ranks);
-    last_ = {began, rank == kRoot ? 0 : ask_root(comm)};
+    last_ = {began, rank == kReference ? 0 : ask_root(comm)};
     if (asked_)
         return;
     asked_ = true;
     first_ = last_;
     zero_ = count(began);
-    real::Bcast(&zero_, 1, MPI_INT64_T, kRoot, comm);
+    real::Bcast(&zero_, 1, MPI_INT64_T, kReference, comm);
 }
 
 std::int64_t Clock::since_start(Time time) const {

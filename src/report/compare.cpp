@@ -11,7 +11,7 @@ namespace swy::report {
 
 namespace {
 
-using Key = std::tuple<std::string, Carrier, Reason>;
+using RouteKey = std::tuple<std::string, Carrier, Reason>;
 
 struct Row {
     std::vector<const Line*> lines;  // by report; null where a report has no such line
@@ -22,8 +22,8 @@ double time_of_rank(const Summary& summary, const Line* line) {
     return line == nullptr ? 0 : line->seconds / static_cast<double>(summary.ranks.size());
 }
 
-std::vector<std::pair<Key, Row>> rows_of(std::span<const Summary> summaries) {
-    std::map<Key, Row> rows;
+std::vector<std::pair<RouteKey, Row>> rows_of(std::span<const Summary> summaries) {
+    std::map<RouteKey, Row> rows;
     for (std::size_t i = 0; i < summaries.size(); ++i)
         for (const Line& line : summaries[i].lines) {
             Row& row = rows[{line.call, line.carrier, line.reason}];
@@ -37,7 +37,7 @@ std::vector<std::pair<Key, Row>> rows_of(std::span<const Summary> summaries) {
         const auto [least, most] = std::minmax_element(times.begin(), times.end());
         row.spread = *most - *least;
     }
-    std::vector<std::pair<Key, Row>> sorted(rows.begin(), rows.end());
+    std::vector<std::pair<RouteKey, Row>> sorted(rows.begin(), rows.end());
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto& a, const auto& b) { return a.second.spread > b.second.spread; });
     return sorted;

@@ -58,7 +58,7 @@ std::string about(const Summary& summary) {
 }
 
 // Shows, as a bar, which transports the data of calls on device memory took.
-std::string shares(const Summary& summary) {
+std::string shares_list(const Summary& summary) {
     std::array<std::uint64_t, kCarriers> bytes{};
     for (const Line& line : summary.lines)
         bytes[static_cast<std::size_t>(line.carrier)] += line.bytes;
@@ -107,7 +107,7 @@ std::string advice_list(const Summary& summary) {
 
 std::string section(const NamedReport& report) {
     return fmt::format("<section>\n<h2>Report {}</h2>\n", escaped(report.name)) + about(report.summary) +
-           shares(report.summary) + calls(report.summary) + advice_list(report.summary) + "</section>\n";
+           shares_list(report.summary) + calls(report.summary) + advice_list(report.summary) + "</section>\n";
 }
 
 std::string legend() {

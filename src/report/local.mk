@@ -1,15 +1,14 @@
-# The report at MPI_Finalize. What needs no MPI is listed once more for the switchyard command.
-swy_report_sources = \
+# The report at MPI_Finalize. What needs no MPI the switchyard command uses too: the report's text, and the trace of the
+# work on streams that src/device records.
+report_text_sources = \
     src/report/advice.cpp src/report/advice.hpp \
     src/report/summary.hpp \
     src/report/text.cpp \
+    src/report/trace.cpp src/report/trace.hpp \
     src/report/units.cpp src/report/units.hpp
-# The work on streams that src/device records; the command compiles it too.
-swy_trace_sources = src/report/trace.cpp src/report/trace.hpp
-libswy_la_SOURCES += $(swy_report_sources) $(swy_trace_sources)
 
 # The page of `switchyard report --html`: its style and script as they are edited, and as literals for the compiler.
-swy_page_sources = src/report/html.cpp src/report/html.hpp src/report/timeline.cpp src/report/timeline.hpp
+report_page_sources = src/report/html.cpp src/report/html.hpp src/report/timeline.cpp src/report/timeline.hpp
 EXTRA_DIST += src/report/page/page.css src/report/page/page.js
 CLEANFILES += src/report/page_css.inc src/report/page_js.inc
 make_literal = $(MKDIR_P) src/report && { printf 'R"SWY('; cat $<; printf ')SWY"\n'; } >$@.tmp && mv $@.tmp $@
@@ -17,8 +16,8 @@ src/report/page_css.inc: src/report/page/page.css
 	$(AM_V_GEN)$(make_literal)
 src/report/page_js.inc: src/report/page/page.js
 	$(AM_V_GEN)$(make_literal)
-src/report/switchyard-html.$(OBJEXT): src/report/page_css.inc src/report/page_js.inc
-libswy_la_SOURCES += \
+src/report/switchyard-html.$(OBJEXT) unity/switchyard-cli_report.$(OBJEXT): src/report/page_css.inc src/report/page_js.inc
+report_sources = \
     src/report/clock.cpp src/report/clock.hpp \
     src/report/counters.cpp src/report/counters.hpp \
     src/report/json.cpp \

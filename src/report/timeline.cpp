@@ -19,9 +19,9 @@ using Json = nlohmann::json;
 
 constexpr int kOperations = 999;  // the track of operations, between threads and streams
 
-struct Key {  // of a track
+struct TrackKey {  // of a track
     int rank, track;
-    auto operator<=>(const Key&) const = default;
+    auto operator<=>(const TrackKey&) const = default;
 };
 
 // Collects events by track, and matches the ends of operations with their begins.
@@ -66,7 +66,7 @@ class Reader {
             track_names_[{event.at("pid"), event.at("tid")}] = event.at("args").at("name");
     }
 
-    std::string track_name(const Key& key) { return key.track == kOperations ? "operations" : track_names_[key]; }
+    std::string track_name(const TrackKey& key) { return key.track == kOperations ? "operations" : track_names_[key]; }
 
     std::size_t kind_of(const Json& event) {
         const Json args = event.value("args", Json::object());
@@ -83,7 +83,7 @@ class Reader {
         return {event.at("ts"), length, 0, kind_of(event), args.value("bytes", std::uint64_t{0})};
     }
 
-    void put(const Key& key, const Timeline::Drawn& event) {
+    void put(const TrackKey& key, const Timeline::Drawn& event) {
         if (key.rank < 0 || key.rank >= 1 << 20)
             throw std::out_of_range("an event of no rank");
         tracks_[key].push_back(event);
@@ -117,8 +117,8 @@ class Reader {
     }
 
     Timeline& timeline_;
-    std::map<Key, std::vector<Timeline::Drawn>> tracks_;
-    std::map<Key, std::string> track_names_;
+    std::map<TrackKey, std::vector<Timeline::Drawn>> tracks_;
+    std::map<TrackKey, std::string> track_names_;
     std::map<std::size_t, std::string> names_;
     std::map<Id, std::vector<Timeline::Drawn>> open_;
 };

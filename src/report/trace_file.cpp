@@ -182,7 +182,7 @@ namespace swy::report {
 
 namespace {
 
-constexpr int kRoot = 0;
+constexpr int kWriter = 0;
 constexpr int kTag = 0;
 
 struct Session {
@@ -267,7 +267,7 @@ void send_batches(trace::Batches& batches) {
     std::string text;
     do {
         text = batches.next();
-        real::Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, kRoot, kTag, session().comm);
+        real::Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, kWriter, kTag, session().comm);
     } while (!text.empty());
 }
 
@@ -291,7 +291,7 @@ void receive_batches(int rank, File& file) {
 void write_all(trace::Batches& own, const std::vector<unsigned long long>& dropped) {
     File file(settings::values().trace_file);
     int go_on = file.open() ? 1 : 0;
-    real::Bcast(&go_on, 1, MPI_INT, kRoot, session().comm);
+    real::Bcast(&go_on, 1, MPI_INT, kWriter, session().comm);
     if (go_on == 0)
         return;
     file.put(heading(dropped));
@@ -326,13 +326,13 @@ void write_trace() {
     session().clock.ask(comm);
     const unsigned long long mine = trace::dropped();
     std::vector<unsigned long long> dropped(static_cast<std::size_t>(ranks));
-    real::Gather(&mine, 1, MPI_UNSIGNED_LONG_LONG, dropped.data(), 1, MPI_UNSIGNED_LONG_LONG, kRoot, comm);
+    real::Gather(&mine, 1, MPI_UNSIGNED_LONG_LONG, dropped.data(), 1, MPI_UNSIGNED_LONG_LONG, kWriter, comm);
     trace::Batches own(rank, host_name(), trace::events(), mine, session().clock);
-    if (rank == kRoot) {
+    if (rank == kWriter) {
         write_all(own, dropped);
     } else {
         int go_on = 0;
-        real::Bcast(&go_on, 1, MPI_INT, kRoot, comm);
+        real::Bcast(&go_on, 1, MPI_INT, kWriter, comm);
         if (go_on != 0)
             send_batches(own);
     }

@@ -1,5 +1,5 @@
 # MPI's handles for operations: completion calls, watched and persistent requests.
-libswy_la_SOURCES += \
+request_sources = \
     src/request/complete.cpp src/request/complete.hpp \
     src/request/completing.cpp src/request/completing.hpp \
     src/request/handle.cpp src/request/handle.hpp \

@@ -75,9 +75,10 @@ Failure failed_before(const PersistentStaging& persistent) {
 }
 
 // A staged call, from the real call or start to the end of the copy back.
-class Staged final : public Deferred {
+class StagedCall final : public Deferred {
   public:
-    Staged(std::shared_ptr<PersistentStaging> persistent, comm::Contribution part, Reason reason, Make make = nullptr)
+    StagedCall(std::shared_ptr<PersistentStaging> persistent, comm::Contribution part, Reason reason,
+               Make make = nullptr)
         : Deferred(persistent->id, persistent->owner),
           persistent_(std::move(persistent)),
           part_(std::move(part)),
@@ -247,7 +248,7 @@ class Staged final : public Deferred {
     bool spoilt_ = false;  // there is no result, on any rank
 };
 
-void add_started(const std::shared_ptr<PersistentStaging>& persistent, const std::shared_ptr<Staged>& operation) {
+void add_started(const std::shared_ptr<PersistentStaging>& persistent, const std::shared_ptr<StagedCall>& operation) {
     persistent->active = true;
     const progress::Hold hold;
     progress::add(operation);
@@ -261,7 +262,7 @@ std::shared_ptr<progress::Operation> start(const std::shared_ptr<PersistentStagi
     }
     const comm::OperationId what = persistent->what != 0 ? comm::start_of(persistent->what, ++persistent->starts) : 0;
     auto operation =
-        std::make_shared<Staged>(persistent, comm::Contribution(persistent->owner.comm, what), persistent->reason);
+        std::make_shared<StagedCall>(persistent, comm::Contribution(persistent->owner.comm, what), persistent->reason);
     if (!operation->copy_in(code))
         return nullptr;
     if (code = real::Start(&persistent->request); code != MPI_SUCCESS)
@@ -276,7 +277,7 @@ std::shared_ptr<Deferred> defer(const Call& call, Make make, comm::Contribution 
                                 std::size_t bytes) {
     auto persistent = std::make_shared<PersistentStaging>(call, reason, bytes);
     persistent->handler = Owner();  // the real call is made on a private communicator, whose errors return
-    auto operation = std::make_shared<Staged>(std::move(persistent), std::move(part), reason, std::move(make));
+    auto operation = std::make_shared<StagedCall>(std::move(persistent), std::move(part), reason, std::move(make));
     operation->prepare(call);
     return operation;
 }
@@ -298,7 +299,7 @@ std::shared_ptr<PersistentStaging> stand_by(const Call& call, Real real, std::si
 std::shared_ptr<Deferred> start(const std::shared_ptr<PersistentStaging>& persistent, comm::Contribution part,
                                 Reason reason) {
     const auto make = [](const Operand*, MPI_Request* request) { return real::Start(request); };
-    auto operation = std::make_shared<Staged>(persistent, std::move(part), reason, make);
+    auto operation = std::make_shared<StagedCall>(persistent, std::move(part), reason, make);
     operation->prepare_start();
     return operation;
 }
@@ -310,12 +311,12 @@ int begin(const Call& call, Real real, comm::OperationId what, Reason reason, st
     if (datatype::averages(call.op))
         persistent->average.emplace(call, persistent->staging->operands());
     const bool starts_later = swy::persistent(call.id);
-    std::shared_ptr<Staged> operation;
+    std::shared_ptr<StagedCall> operation;
     if (starts_later) {
         persistent->what = what;
     } else {
         int code = MPI_SUCCESS;
-        operation = std::make_shared<Staged>(persistent, comm::Contribution(call.owner.comm, what), reason);
+        operation = std::make_shared<StagedCall>(persistent, comm::Contribution(call.owner.comm, what), reason);
         if (!operation->copy_in(code))
             return code;
     }

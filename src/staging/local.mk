@@ -1,5 +1,5 @@
 # Host memory in place of device memory, around a real MPI call.
-libswy_la_SOURCES += \
+staging_sources = \
     src/staging/average.cpp src/staging/average.hpp \
     src/staging/begin.cpp \
     src/staging/messages.cpp src/staging/messages.hpp \

@@ -1,6 +1,5 @@
-# Which GPU, NUMA node and network device for which rank. Listed in variables of their own, since the switchyard command
-# compiles these files too (src/cli/local.mk).
-swy_topology_sources = \
+# Which GPU, NUMA node and network device for which rank. The switchyard command uses it too.
+topology_sources = \
     src/topology/assignment.cpp src/topology/assignment.hpp \
     src/topology/choice.cpp src/topology/choice.hpp \
     src/topology/cpus.cpp src/topology/cpus.hpp \
@@ -11,4 +10,3 @@ swy_topology_sources = \
     src/topology/memory.cpp src/topology/memory.hpp \
     src/topology/nics.cpp src/topology/nics.hpp \
     src/topology/order.cpp src/topology/order.hpp
-libswy_la_SOURCES += $(swy_topology_sources)

@@ -16,7 +16,7 @@ Registry<MemoryPool>& pool_handles() {
     return all;
 }
 
-CUmemoryPool handle(MemoryPool* pool) {
+CUmemoryPool pool_handle(MemoryPool* pool) {
     return reinterpret_cast<CUmemoryPool>(pool);
 }
 
@@ -167,7 +167,7 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     if (!devices().valid(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    *pool = handle(pools_of(device).initial);
+    *pool = pool_handle(pools_of(device).initial);
     return CUDA_SUCCESS;
 }
 
@@ -177,7 +177,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     if (!devices().valid(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    *pool = handle(current_pool(device));
+    *pool = pool_handle(current_pool(device));
     return CUDA_SUCCESS;
 }
 
@@ -203,7 +203,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* properties) {
     auto pool = std::make_shared<MemoryPool>();
     pool->device = properties->location.id;
     pool->max_size = properties->maxSize;
-    *out = handle(pool_handles().add(std::move(pool)));
+    *out = pool_handle(pool_handles().add(std::move(pool)));
     return CUDA_SUCCESS;
 }
 

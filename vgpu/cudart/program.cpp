@@ -17,13 +17,6 @@ namespace {
 
 constexpr int kEveryDevice = -1;  // where a managed variable lives
 
-struct Variable {
-    std::string name;
-    size_t bytes = 0;
-    void** managed = nullptr;  // the host's pointer to a managed variable; null for the other kinds
-    std::map<int, CUdeviceptr> where;
-};
-
 struct Kernel {
     std::string name;
     CUfunction function = nullptr;  // found on first use: VGPU_KERNELS is not read before the program runs
@@ -34,6 +27,13 @@ struct Kernel {
 
 // One fat binary: the device code of one link unit.
 struct Binary {
+    struct Variable {
+        std::string name;
+        size_t bytes = 0;
+        void** managed = nullptr;  // the host's pointer to a managed variable; null for the other kinds
+        std::map<int, CUdeviceptr> where;
+    };
+
     const void* image = nullptr;
     bool opened = false;
     CUlibrary library = nullptr;  // null where there is no image, or the driver refuses it
@@ -74,7 +74,7 @@ CUlibrary library_of(Binary& binary) {
 }
 
 // A variable's storage in the device code, with its initial value; where there is no code to run, memory of its own.
-CUresult storage_of(Binary& binary, const Variable& variable, CUdeviceptr& address) {
+CUresult storage_of(Binary& binary, const Binary::Variable& variable, CUdeviceptr& address) {
     size_t bytes = 0;
     if (const CUlibrary library = library_of(binary); library != nullptr) {
         const CUresult found = cuLibraryGetGlobal(&address, &bytes, library, variable.name.c_str());
@@ -89,7 +89,7 @@ CUresult storage_of(Binary& binary, const Variable& variable, CUdeviceptr& addre
 }
 
 // Makes one variable's storage on a device and lets its twin fill it.
-cudaError_t place_variable(Binary& binary, Variable& variable, int device) {
+cudaError_t place_variable(Binary& binary, Binary::Variable& variable, int device) {
     const int key = variable.managed != nullptr ? kEveryDevice : device;
     if (variable.where.contains(key))
         return cudaSuccess;
@@ -141,7 +141,7 @@ void add_kernel(void** handle, const void* stub, const char* name) {
 void add_variable(void** handle, const void* host, const char* name, size_t bytes, void** managed) {
     Programs& all = programs();
     const std::lock_guard lock(all.mutex);
-    binary_of(handle)->variables[host] = Variable{name, bytes, managed, {}};
+    binary_of(handle)->variables[host] = Binary::Variable{name, bytes, managed, {}};
 }
 
 }  // namespace
@@ -185,7 +185,7 @@ cudaError_t find_variable(const void* symbol, VariableLocation& location) {
             continue;
         if (const cudaError_t result = load_locked(*binary, device); result != cudaSuccess)
             return result;
-        const Variable& variable = found->second;
+        const Binary::Variable& variable = found->second;
         location = {variable.where.at(variable.managed != nullptr ? kEveryDevice : device), variable.bytes};
         return cudaSuccess;
     }

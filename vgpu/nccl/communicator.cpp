@@ -23,14 +23,14 @@ struct Registry {
 Registry* g_registry = nullptr;
 
 // A forked child has none of the parent's threads: its communicators are unusable there, and are left alone.
-void forget_in_child() {
+void forget_communicators_in_child() {
     g_registry = new Registry;
 }
 
 Registry& registry() {
     static const bool made = [] {
         g_registry = new Registry;
-        pthread_atfork(nullptr, nullptr, forget_in_child);
+        pthread_atfork(nullptr, nullptr, forget_communicators_in_child);
         return true;
     }();
     (void)made;

@@ -16,7 +16,7 @@
 namespace vgpu::nccl {
 namespace {
 
-enum Purpose : std::uint64_t { kSegments = 1, kConnected, kChannel, kPeers, kAlgorithm };
+enum FamilyPurpose : std::uint64_t { kSegments = 1, kConnected, kChannel, kPeers, kAlgorithm };
 
 // The result that a rank reports after its own part, so that the others do not wait for one that has failed.
 struct Report {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLargestFrame = 32 << 10;
 
-struct Head {
+struct FrameHead {
     Frame frame;
     std::uint32_t bytes;
 };
@@ -30,7 +30,7 @@ Link::Side Link::answer_to(Side side) {
 }
 
 void Link::put_frame(Frame frame, const std::string& body) {
-    const Head head{frame, static_cast<std::uint32_t>(body.size())};
+    const FrameHead head{frame, static_cast<std::uint32_t>(body.size())};
     control_.append(reinterpret_cast<const char*>(&head), sizeof head);
     control_ += body;
     control_.append(padding(body.size()), '\0');
@@ -173,18 +173,18 @@ bool Link::receive(std::vector<Message>& messages) {
         if (bytes.empty())
             return moved;
         std::size_t taken = 0;
-        if (head_.size() < sizeof(Head)) {
-            taken = std::min(bytes.size(), sizeof(Head) - head_.size());
+        if (head_.size() < sizeof(FrameHead)) {
+            taken = std::min(bytes.size(), sizeof(FrameHead) - head_.size());
             head_.append(reinterpret_cast<const char*>(bytes.data()), taken);
-            if (head_.size() == sizeof(Head)) {
-                Head head;
+            if (head_.size() == sizeof(FrameHead)) {
+                FrameHead head;
                 std::memcpy(&head, head_.data(), sizeof head);
                 in_left_ = head.bytes;
                 in_pad_ = padding(head.bytes);
                 body_.clear();
             }
         } else if (in_left_ > 0) {
-            Head head;
+            FrameHead head;
             std::memcpy(&head, head_.data(), sizeof head);
             if (head.frame == Frame::Data) {
                 if (!receive_data(bytes, taken))
@@ -200,8 +200,8 @@ bool Link::receive(std::vector<Message>& messages) {
             in_pad_ -= taken;
         }
         channel_->consume(taken);
-        if (head_.size() == sizeof(Head) && in_left_ + in_pad_ == 0) {
-            Head head;
+        if (head_.size() == sizeof(FrameHead) && in_left_ + in_pad_ == 0) {
+            FrameHead head;
             std::memcpy(&head, head_.data(), sizeof head);
             head_.clear();
             if (head.frame == Frame::Call) {
@@ -225,7 +225,7 @@ bool Link::next_data_frame() {
         return false;
     data_left_ = std::min(kLargestFrame, ready - out.sent);
     pad_left_ = padding(data_left_);
-    const Head head{Frame::Data, static_cast<std::uint32_t>(data_left_)};
+    const FrameHead head{Frame::Data, static_cast<std::uint32_t>(data_left_)};
     control_.append(reinterpret_cast<const char*>(&head), sizeof head);
     return true;
 }

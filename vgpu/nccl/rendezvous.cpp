@@ -23,14 +23,14 @@ namespace {
 constexpr std::uint64_t kMagic = 0x7667707572656e64ull;
 constexpr std::uint32_t kLargestRecord = 1 << 16;
 
-enum class Purpose : std::uint32_t { Meet = 1, Connect = 2 };
+enum class HelloPurpose : std::uint32_t { Meet = 1, Connect = 2 };
 
 struct Hello {
     std::uint64_t magic = kMagic;
     Name token{};
     Name from{};  // the visitor's own service's token
     Name name{};
-    Purpose purpose = Purpose::Meet;
+    HelloPurpose purpose = HelloPurpose::Meet;
     std::int32_t parties = 0;
     std::int32_t index = 0;
     std::uint32_t bytes = 0;
@@ -187,7 +187,7 @@ bool Server::listen_to(Visitor& visitor) {
 }
 
 bool Server::act(Visitor& visitor) {
-    if (visitor.hello.purpose == Purpose::Connect) {
+    if (visitor.hello.purpose == HelloPurpose::Connect) {
         const std::lock_guard guard(lock_);
         connections_[visitor.hello.name] = std::move(visitor.fd);
         arrived_.notify_all();
@@ -295,14 +295,14 @@ std::mutex g_server_lock;
 Server* g_server = nullptr;  // never destroyed: its thread may run until the process is gone
 
 // The thread does not exist in a forked child. Its copy of the listening socket stays open there, unused.
-void forget_in_child() {
+void forget_server_in_child() {
     new (&g_server_lock) std::mutex;
     g_server = nullptr;
 }
 
 ncclResult_t server(Server*& out) {
     const std::lock_guard guard(g_server_lock);
-    static const int registered = pthread_atfork(nullptr, nullptr, forget_in_child);
+    static const int registered = pthread_atfork(nullptr, nullptr, forget_server_in_child);
     (void)registered;
     if (g_server == nullptr) {
         auto fresh = std::make_unique<Server>();
@@ -364,7 +364,7 @@ ncclResult_t meet(const Service& host, const Name& meeting, int parties, int ind
 ncclResult_t open_connection(const Service& to, const Name& name, Stop stop, Fd& connection) {
     Hello hello;
     hello.name = name;
-    hello.purpose = Purpose::Connect;
+    hello.purpose = HelloPurpose::Connect;
     return greet(to, hello, nullptr, stop, connection);
 }
 

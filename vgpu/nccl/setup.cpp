@@ -12,7 +12,7 @@
 namespace vgpu::nccl {
 namespace {
 
-enum Purpose : std::uint64_t { kRanks = 101, kSplit, kChild, kShrunk };
+enum SetupPurpose : std::uint64_t { kRanks = 101, kSplit, kChild, kShrunk };
 
 constexpr std::uint64_t kIdMagic = 0x76677075'6e63636cull;
 

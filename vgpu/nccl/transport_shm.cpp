@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kHead = 4096;
 
-struct Head {
+struct SegmentHead {
     Name name;
     std::int32_t ranks;
 };
@@ -96,7 +96,7 @@ ncclResult_t Segment::create(int ranks, const Name& name, std::shared_ptr<Segmen
     const ncclResult_t result = segment->map();
     if (result != ncclSuccess)
         return result;
-    const Head head{name, ranks};
+    const SegmentHead head{name, ranks};
     std::memcpy(segment->base_, &head, sizeof head);
     out = std::move(segment);
     return ncclSuccess;
@@ -112,7 +112,7 @@ ncclResult_t Segment::attach(const Location& location, int ranks, const Name& na
     if (result != ncclSuccess)
         return result;
     segment->close_file();
-    Head head;
+    SegmentHead head;
     std::memcpy(&head, segment->base_, sizeof head);
     if (head.name != name || head.ranks != ranks) {
         warn(

@@ -108,6 +108,9 @@ void decode_function(Program& program, const Function& function, Routine& routin
                      u32 shared_start);
 // The places of results and parameters, before any code is decoded: calls need them.
 void lay_out(const Function& function, Routine& routine);
+inline std::size_t element_bytes(const Declaration& one) {
+    return bytes_of(type_of(one.type)) * std::size_t{one.vector};
+}
 u32 shared_bytes_of(const Function& function, u32 start);  // the end of its shared variables
 
 }  // namespace vgpu::ptx

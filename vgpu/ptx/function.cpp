@@ -12,9 +12,6 @@ u32 align_up(u32 value, std::size_t alignment) {
     return static_cast<u32>((value + alignment - 1) / alignment * alignment);
 }
 
-std::size_t element_bytes(const Declaration& one) {
-    return bytes_of(type_of(one.type)) * std::size_t{one.vector};
-}
 u32 bytes_of(const Declaration& one) {
     return static_cast<u32>(std::min<std::size_t>(element_bytes(one) * one.elements, 1u << 30));
 }

@@ -9,10 +9,6 @@
 namespace vgpu::ptx {
 namespace {
 
-std::size_t element_bytes(const Declaration& one) {
-    return bytes_of(type_of(one.type)) * std::size_t{one.vector};
-}
-
 Builtin builtin(std::string_view name) {
     if (name == "vprintf")
         return Builtin::Printf;

@@ -17,7 +17,7 @@ using namespace swy;
 namespace swy::message {
 namespace {
 
-constinit Locks locks;
+constinit Locks receive_locks;
 
 // What has been received.
 struct Found {
@@ -88,7 +88,7 @@ int await_rest(MPI_Comm comm, Found& found) {
 
 // Probes once; takes both parts where there is a message.
 int take(int source, int tag, MPI_Comm comm, bool& there, Found& found) {
-    const std::scoped_lock lock(locks.of(comm));
+    const std::scoped_lock lock(receive_locks.of(comm));
     MPI_Message message = MPI_MESSAGE_NULL;
     int rc = look(source, tag, comm, there, found, message);
     if (rc == MPI_SUCCESS && there)

@@ -13,11 +13,11 @@ using namespace swy;
 namespace swy::message {
 namespace {
 
-constinit Locks locks;
+constinit Locks send_locks;
 
 int begin(const Whole& whole, const Header& header, const Outgoing& from, const Extent& extent, int dest, int tag,
           MPI_Comm comm, MPI_Request (&parts)[2]) {
-    const std::scoped_lock lock(locks.of(comm));
+    const std::scoped_lock lock(send_locks.of(comm));
     int rc = swy_MPI_Isend(whole.data(), static_cast<int>(header.whole()), MPI_BYTE, dest, tag, comm, &parts[0]);
     if (rc != MPI_SUCCESS || header.kind == Kind::kWithin)
         return rc;

@@ -1,5 +1,5 @@
 # Several buffers of a process: the extension's calls.
-libswy_la_SOURCES += \
+multi_sources = \
     src/ext/multi/call.cpp src/ext/multi/call.hpp \
     src/ext/multi/channel.hpp \
     src/ext/multi/collective.cpp src/ext/multi/collective.hpp \

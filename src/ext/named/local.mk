@@ -1,4 +1,4 @@
 # Groups by name.
-libswy_la_SOURCES += \
+named_sources = \
     src/ext/named/group_file.cpp src/ext/named/group_file.hpp \
     src/ext/named/named.cpp src/ext/named/named.hpp

@@ -1,5 +1,5 @@
 # Communication in the order of the program's CUDA streams.
-libswy_la_SOURCES += \
+stream_sources = \
     src/ext/stream/staged_operand.cpp src/ext/stream/staged_operand.hpp \
     src/ext/stream/collective.cpp \
     src/ext/stream/communicator.cpp src/ext/stream/communicator.hpp \
