@@ -17,6 +17,8 @@ struct Words {
 constexpr std::array<Words, kReasons> kWords = {{
     {Reason::kNone, "none", "its buffers ask for this transport", ""},
     {Reason::kSmall, "small", "smaller than the threshold, where staging has the lower latency", ""},
+    {Reason::kNotAsked, "not-asked",
+     "all ranks had passed host memory in such calls, and they agree on one in up to 64", ""},
     {Reason::kBuffered, "buffered", "a buffered send, which MPI keeps in the program's own host buffer",
      "Where the program allows it, use MPI_Isend."},
     {Reason::kNoPairComm, "no-pair-comm", "the two ranks have no NCCL communicator for messages yet",

@@ -16,6 +16,7 @@ inline constexpr int kCarriers = 4;
 enum class Reason : std::uint8_t {
     kNone,            // the carrier is the one its buffers ask for
     kSmall,           // under the threshold: no agreement, staged is the lowest latency
+    kNotAsked,        // the ranks agree on one in several of these calls (comm/agreement_interval.hpp), not on this one
     kBuffered,        // a buffered send: MPI keeps the message in the program's own host buffer
     kNoPairComm,      // point-to-point: the two ranks have no NCCL communicator for it yet, or none is free
     kNotReady,        // NCCL is still making the communicator, or a call that does not block would have to make it

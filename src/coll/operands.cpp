@@ -63,6 +63,28 @@ const Operand& sized_operand(const Call& call) {
     return by_root == call.operands.begin() ? call.operands.back() : call.operands.front();
 }
 
+// Tells whether every block of a vector operand begins in memory that is known to be the host's, without asking the
+// driver; false leaves it open.
+bool has_blocks_on_host(const Call& call, const Operand& operand) {
+    const std::size_t bytes = operand.shape == Shape::kRanksVector ? datatype::predefined_size(operand.type) : 0;
+    if (bytes == 0 || between_groups(call))
+        return false;
+    int rank = 0;
+    if (operand.at != At::kAll)
+        real::Comm_rank(call.owner.comm, &rank);
+    if ((operand.at == At::kRoot && rank != call.root) || (operand.at == At::kNotRoot && rank == call.root))
+        return true;  // MPI does not look at it
+    const int ranks = ranks_of(call);
+    const auto first = reinterpret_cast<std::uintptr_t>(operand.address);
+    for (int r = 0; r < ranks; ++r) {
+        const auto offset = static_cast<MPI_Aint>(operand.displs[r]) * static_cast<MPI_Aint>(bytes);
+        if (operand.counts[r] > 0 &&
+            !device::known_host(reinterpret_cast<void*>(first + static_cast<std::uintptr_t>(offset))))
+            return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 Presence on_device(const Call& call) {
@@ -70,7 +92,7 @@ Presence on_device(const Call& call) {
     for (const Operand& operand : call.operands) {
         const bool address = device::on_device(operand.address);
         const bool plain = begins_at_address(operand.shape) && datatype::predefined_size(operand.type) != 0;
-        if (!address && (plain || operand.shape == Shape::kAddress))
+        if (!address && (plain || operand.shape == Shape::kAddress || has_blocks_on_host(call, operand)))
             continue;
         if (staging::touches_device(call, operand))
             return Presence::kData;

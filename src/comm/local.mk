@@ -1,5 +1,6 @@
 # What Switchyard knows of a communicator.
 comm_sources = \
+    src/comm/agreement_interval.hpp \
     src/comm/shared_page.cpp src/comm/shared_page.hpp \
     src/comm/contribution.cpp src/comm/contribution.hpp \
     src/comm/job_messages.cpp src/comm/job_messages.hpp \

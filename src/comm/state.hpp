@@ -7,10 +7,13 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
+#include "call/call.hpp"
 #include "call/reason.hpp"
+#include "comm/agreement_interval.hpp"
 #include "comm/shared_page.hpp"
 #include "comm/tuned.hpp"
 #include "device/device.hpp"
@@ -49,6 +52,8 @@ struct State {
     std::shared_ptr<SharedPage> page;
     bool page_tried = false;
     std::shared_ptr<coll::Repeat> repeat;  // the last call of which this rank only published a record
+
+    std::map<CallId, AgreementInterval> intervals;  // of blocking collectives whose size ranks do not know
 
     Processes* processes = nullptr;  // null until contribution.hpp is asked for an id
 

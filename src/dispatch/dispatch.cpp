@@ -209,6 +209,9 @@ int routed(const Call& call, Real real) {
     const coll::Presence presence = coll::on_device(call);
     if (const Reason alone = reason_to_decide_alone(call, comm); alone != Reason::kNone)
         return local(call, real, presence, alone);
+    if (coll::size_is_unknown(call.id))
+        return comm->intervals[call.id].due() ? agreed(call, real, *comm, presence)
+                                              : local(call, real, presence, Reason::kNotAsked);
     if (presence == coll::Presence::kNothing && coll::has_page(*comm) && coll::has_plain_data(call))
         return publish_and_call(call, real, *comm);
     return agreed(call, real, *comm, presence);

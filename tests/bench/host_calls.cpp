@@ -1,16 +1,16 @@
 // Makes N host calls of one kind: what instructions.test counts and host_path.py times.
-//   host_calls CALL N            CALL: send, recv (to and from MPI_PROC_NULL), allreduce (on MPI_COMM_SELF), wait (a
-//   message from this process to itself by Irecv, Isend and a Wait for each), waitall (the same with Waitall),
-//   longer-wait and longer-waitall (messages of 1 KiB in place of 8 bytes)
+//   host_calls CALL N            10 to warm up, N and 2 N of CALL: send, recv (to and from MPI_PROC_NULL), allreduce
+//   (on MPI_COMM_SELF), wait (a message from this process to itself by Irecv, Isend and a Wait for each), waitall (the
+//   same with Waitall), longer-wait and longer-waitall (messages of 1 KiB in place of 8 bytes)
 // The buffers are on the stack, or with HOST_CALLS_MAPPED=1 each on a page of mapped memory, as malloc gives large
 // ones. With HOST_CALLS_USE_GPU=1 the process has a CUDA context, as a GPU program has that calls MPI on host memory.
 // With HOST_CALLS_IN_FLIGHT=FROM rank FROM has sent the one after it a large message in device memory, which is
 // received when rank 0 has made its calls; the other ranks make none.
-//   host_calls compare CALL BYTES   ping-pong or allreduce between all ranks, window (64 messages from rank 0 to rank 1
-//   under way at once, and a word back) or one-buffer (the same, all received into one buffer, as OSU's osu_bw has it),
-//   or split or dup (and the free of what they make), in turns by the functions that the program finds (the library's,
-//   where it is preloaded) and by libmpi's own; prints the ratio of their times and that of libmpi's to libmpi's, which
-//   is 1 but for noise, and the microseconds of libmpi's own
+//   host_calls compare CALL BYTES   ping-pong, allreduce, alltoallv or gatherv between all ranks, window (64 messages
+//   from rank 0 to rank 1 under way at once, and a word back) or one-buffer (the same, all received into one buffer, as
+//   OSU's osu_bw has it), or split or dup (and the free of what they make), in turns by the functions that the program
+//   finds (the library's, where it is preloaded) and by libmpi's own; prints the ratio of their times and that of
+//   libmpi's to libmpi's, which is 1 but for noise, and the microseconds of libmpi's own
 #include <dlfcn.h>
 #include <mpi.h>
 #include <sys/mman.h>
@@ -26,9 +26,10 @@
 namespace {
 
 constexpr int kLonger = 128;
+constexpr long kWarmUp = 10;
 
 // noinline: callgrind counts what happens below this function alone.
-__attribute__((noinline)) void repeat(std::string_view call, long times, double& in, double& out) {
+__attribute__((noinline)) void repeat_calls(std::string_view call, long times, double& in, double& out) {
     const int count = call.starts_with("longer") ? kLonger : 1;
     for (long i = 0; i < times; ++i) {
         if (call == "send")
@@ -51,17 +52,22 @@ __attribute__((noinline)) void repeat(std::string_view call, long times, double&
     }
 }
 
+void make_series(std::string_view call, long times, double& in, double& out) {
+    for (const long these : {kWarmUp, times, 2 * times})
+        repeat_calls(call, these, in, out);
+}
+
 // On the buffers that are asked for.
 void make_calls(std::string_view call, long times) {
     double in[kLonger] = {1}, out[kLonger] = {};
     if (std::getenv("HOST_CALLS_MAPPED") == nullptr)
-        return repeat(call, times, in[0], out[0]);
+        return make_series(call, times, in[0], out[0]);
     constexpr std::size_t kPage = 4096;
     void* const pages = mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
         std::exit(2);
     auto* const mapped = static_cast<double*>(pages);
-    repeat(call, times, mapped[0], mapped[kPage / sizeof(double)]);
+    make_series(call, times, mapped[0], mapped[kPage / sizeof(double)]);
     munmap(pages, 2 * kPage);
 }
 
@@ -89,6 +95,8 @@ struct Functions {
     decltype(&MPI_Irecv) irecv;
     decltype(&MPI_Waitall) waitall;
     decltype(&MPI_Allreduce) allreduce;
+    decltype(&MPI_Alltoallv) alltoallv;
+    decltype(&MPI_Gatherv) gatherv;
     decltype(&MPI_Comm_split) split;
     decltype(&MPI_Comm_dup) dup;
     decltype(&MPI_Comm_free) free;
@@ -109,6 +117,8 @@ Functions functions_of(void* library) {
             reinterpret_cast<decltype(&MPI_Irecv)>(find("MPI_Irecv")),
             reinterpret_cast<decltype(&MPI_Waitall)>(find("MPI_Waitall")),
             reinterpret_cast<decltype(&MPI_Allreduce)>(find("MPI_Allreduce")),
+            reinterpret_cast<decltype(&MPI_Alltoallv)>(find("MPI_Alltoallv")),
+            reinterpret_cast<decltype(&MPI_Gatherv)>(find("MPI_Gatherv")),
             reinterpret_cast<decltype(&MPI_Comm_split)>(find("MPI_Comm_split")),
             reinterpret_cast<decltype(&MPI_Comm_dup)>(find("MPI_Comm_dup")),
             reinterpret_cast<decltype(&MPI_Comm_free)>(find("MPI_Comm_free"))};
@@ -121,6 +131,8 @@ class Turn {
   public:
     Turn(std::string_view call, int bytes)
         : call_(call == "allreduce"    ? Call::kAllreduce
+                : call == "alltoallv"  ? Call::kAlltoallv
+                : call == "gatherv"    ? Call::kGatherv
                 : call == "split"      ? Call::kSplit
                 : call == "dup"        ? Call::kDup
                 : call == "window"     ? Call::kWindow
@@ -132,9 +144,12 @@ class Turn {
                  : bytes < (8 << 10)                                   ? 300
                  : bytes < (1 << 20)                                   ? 20
                                                                        : 10),
-          a_(static_cast<std::size_t>(bytes) + 8, 1),
-          b_(call_ == Call::kWindow ? a_.size() * kWindow : a_.size()) {
+          a_(blocks() * (static_cast<std::size_t>(bytes) + 8), 1),
+          b_(call_ == Call::kWindow ? a_.size() * kWindow : a_.size()),
+          counts_(blocks(), bytes) {
         MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+        for (int& count : counts_)
+            offsets_.push_back(static_cast<int>(&count - counts_.data()) * bytes);
     }
 
     double microseconds(const Functions& mpi) {
@@ -146,6 +161,14 @@ class Turn {
     }
 
   private:
+    // One for each rank in the calls that have so many.
+    std::size_t blocks() const {
+        int ranks = 1;
+        if (call_ == Call::kAlltoallv || call_ == Call::kGatherv)
+            MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+        return static_cast<std::size_t>(ranks);
+    }
+
     void once(const Functions& mpi) {
         if (call_ == Call::kSplit || call_ == Call::kDup) {
             MPI_Comm comm = MPI_COMM_NULL;
@@ -156,6 +179,12 @@ class Turn {
             mpi.free(&comm);
         } else if (call_ == Call::kAllreduce) {
             mpi.allreduce(a_.data(), b_.data(), bytes_ / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        } else if (call_ == Call::kAlltoallv) {
+            mpi.alltoallv(a_.data(), counts_.data(), offsets_.data(), MPI_CHAR, b_.data(), counts_.data(),
+                          offsets_.data(), MPI_CHAR, MPI_COMM_WORLD);
+        } else if (call_ == Call::kGatherv) {
+            mpi.gatherv(a_.data(), bytes_, MPI_CHAR, b_.data(), counts_.data(), offsets_.data(), MPI_CHAR, 0,
+                        MPI_COMM_WORLD);
         } else if (call_ == Call::kWindow || call_ == Call::kOneBuffer) {
             window(mpi);
         } else if (rank_ == 0) {
@@ -184,10 +213,11 @@ class Turn {
             mpi.send(&word_, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
     }
 
-    enum class Call { kPingPong, kAllreduce, kSplit, kDup, kWindow, kOneBuffer };
+    enum class Call { kPingPong, kAllreduce, kAlltoallv, kGatherv, kSplit, kDup, kWindow, kOneBuffer };
     Call call_;
     int bytes_, inner_, rank_ = 0, word_ = 0;
     std::vector<char> a_, b_;
+    std::vector<int> counts_, offsets_;
 };
 
 double median(std::vector<double>& values) {

@@ -23,7 +23,7 @@ JOBS = {
 }
 CALLS = [("pingpong", 2, 8), ("pingpong", 2, 1 << 20), ("allreduce", 2, 8), ("allreduce", 2, 1 << 16), ("allreduce", 2, 1 << 20),
          ("window", 2, 1 << 13), ("window", 2, 1 << 16), ("window", 2, 1 << 20), ("one-buffer", 2, 1 << 16), ("one-buffer", 2, 1 << 20),
-         ("split", 2, 0), ("dup", 2, 0), ("pingpong", 4, 8), ("allreduce", 4, 8), ("allreduce", 4, 1 << 16), ("allreduce", 4, 1 << 20)]
+         ("alltoallv", 2, 8), ("gatherv", 2, 8), ("split", 2, 0), ("dup", 2, 0), ("pingpong", 4, 8), ("allreduce", 4, 8), ("allreduce", 4, 1 << 16), ("allreduce", 4, 1 << 20)]
 CORES = len(os.sched_getaffinity(0))
 
 

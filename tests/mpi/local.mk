@@ -40,6 +40,13 @@ TESTS += tests/mpi/orders tests/mpi/begun tests/mpi/threads
 TESTS += tests/mpi/ahead tests/mpi/collectives tests/mpi/deterministic tests/mpi/handlers tests/mpi/late tests/mpi/mismatch tests/mpi/nics tests/mpi/sessions tests/mpi/suggest tests/mpi/mismatch_abort.test tests/mpi/routes.test
 EXTRA_DIST += tests/mpi/mismatch_abort.test tests/mpi/routes.test
 
+# Collectives whose size no rank knows, on host memory for long.
+EXTRA_PROGRAMS += tests/mpi/agreement_interval
+tests_mpi_agreement_interval_SOURCES = tests/mpi/agreement_interval.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
+tests_mpi_agreement_interval_LDADD = $(MPI_TEST_LIBS)
+TESTS += tests/mpi/agreement_interval.test
+EXTRA_DIST += tests/mpi/agreement_interval.test
+
 # Collectives that do not block, on communicators that nothing else has used.
 EXTRA_PROGRAMS += tests/mpi/never_blocking
 tests_mpi_never_blocking_SOURCES = tests/mpi/never_blocking.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
