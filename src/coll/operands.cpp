@@ -63,23 +63,33 @@ const Operand& sized_operand(const Call& call) {
     return by_root == call.operands.begin() ? call.operands.back() : call.operands.front();
 }
 
+// Tells whether MPI looks at the operand on this rank (MPI 4.0 section 6.2.3), in a call within one group.
+bool is_significant(const Call& call, const Operand& operand) {
+    if (operand.address == MPI_IN_PLACE)
+        return false;
+    if (operand.at == At::kAll)
+        return true;
+    int rank = 0;
+    real::Comm_rank(call.owner.comm, &rank);
+    return (operand.at == At::kRoot) == (rank == call.root);
+}
+
 // Tells whether every block of a vector operand begins in memory that is known to be the host's, without asking the
 // driver; false leaves it open.
 bool has_blocks_on_host(const Call& call, const Operand& operand) {
-    const std::size_t bytes = operand.shape == Shape::kRanksVector ? datatype::predefined_size(operand.type) : 0;
-    if (bytes == 0 || between_groups(call))
+    if (operand.shape != Shape::kRanksVector || call.owner.comm == MPI_COMM_NULL || between_groups(call))
         return false;
-    int rank = 0;
-    if (operand.at != At::kAll)
-        real::Comm_rank(call.owner.comm, &rank);
-    if ((operand.at == At::kRoot && rank != call.root) || (operand.at == At::kNotRoot && rank == call.root))
-        return true;  // MPI does not look at it
+    if (!is_significant(call, operand))  // its counts need not be there
+        return true;
+    const bool without_gaps = datatype::predefined_size(operand.type) != 0 && datatype::known_predefined(operand.type);
+    if (operand.counts == nullptr || operand.displs == nullptr || !without_gaps)
+        return false;
     const int ranks = ranks_of(call);
+    const auto extent = static_cast<MPI_Aint>(datatype::known_size(operand.type));
     const auto first = reinterpret_cast<std::uintptr_t>(operand.address);
     for (int r = 0; r < ranks; ++r) {
-        const auto offset = static_cast<MPI_Aint>(operand.displs[r]) * static_cast<MPI_Aint>(bytes);
-        if (operand.counts[r] > 0 &&
-            !device::known_host(reinterpret_cast<void*>(first + static_cast<std::uintptr_t>(offset))))
+        const auto offset = static_cast<std::uintptr_t>(operand.displs[r] * extent);
+        if (operand.counts[r] > 0 && !device::known_host(reinterpret_cast<void*>(first + offset)))
             return false;
     }
     return true;

@@ -1,8 +1,8 @@
 // How often the ranks of a communicator agree on one kind of collective in which no rank knows how much the others pass
-// (coll::size_is_unknown), where an agreement is messages of MPI: on several nodes. A program that makes such calls on
-// host memory alone would pay for one each time; so after a while they agree on one call in 2, 4 and so on to 64, and
-// in the calls between every rank has MPI move its data. All ranks count the same calls and learn the same from each
-// agreement, so they always know alike whether a call is agreed on.
+// (coll::size_is_unknown). A program that makes such calls on host memory alone would pay for an agreement each time,
+// which costs more than such a call of a few bytes. So after a while the ranks agree on one call in 2, 4 and so on to
+// 64, and in the calls between every rank has MPI move its data. All ranks count the same calls and learn the same from
+// each agreement, so they always know alike whether a call is agreed on.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Collectives whose size no rank knows, in phases: many calls on host memory, then some in which each rank passes
 // device memory from a call of its own on, and again. Every element is compared with arithmetic.
-// agreement_interval.test reads the report and counts messages. Options: --call alltoallv, gatherv or neighbor; --host
-// N, --device N: calls a phase;
+// agreement_interval.test reads the report and counts messages. Options: --call alltoallv, in_place, gatherv or
+// neighbor; --host N, --device N: calls a phase;
 // --rounds N.
 #include <mpi.h>
 
@@ -28,13 +28,15 @@ int value(int number, int from, int to, int at) {
 
 void call(std::string_view name, MPI_Comm ring, int number, int count, gpu::Kind kind) {
     const std::size_t ranks = static_cast<std::size_t>(world_size);
-    const bool gathers = name == "gatherv";
+    const bool gathers = name == "gatherv", in_place = name == "in_place";
     const int root = number % world_size;
     // What this rank sends to each, and what it receives of each; a little less with each rank.
     std::vector<int> send_counts, receive_counts, send_at, receive_at;
     for (int other = 0; other < world_size; ++other) {
         send_counts.push_back(gathers && other != root ? 0 : count - world_rank % 2);
-        receive_counts.push_back(gathers && world_rank != root ? 0 : count - other % 2);
+        receive_counts.push_back(gathers && world_rank != root ? 0
+                                 : in_place                    ? count - (world_rank + other) % 2
+                                                               : count - other % 2);
         send_at.push_back(other * count);
         receive_at.push_back(other * count);
     }
@@ -46,10 +48,14 @@ void call(std::string_view name, MPI_Comm ring, int number, int count, gpu::Kind
     gpu::Memory sends(kind, bytes), receives(kind, bytes);
     const auto* first = reinterpret_cast<const std::byte*>(content.data());
     sends.write({first, first + bytes});
-    receives.write(std::vector<std::byte>(bytes, std::byte{0x5a}));
+    receives.write(in_place ? std::vector<std::byte>(first, first + bytes)
+                            : std::vector<std::byte>(bytes, std::byte{0x5a}));
     if (gathers)
         MPI_Gatherv(sends.at(sizeof(int) * static_cast<std::size_t>(send_at[root])), send_counts[root], MPI_INT,
                     receives.at(0), receive_counts.data(), receive_at.data(), MPI_INT, root, MPI_COMM_WORLD);
+    else if (in_place)  // MPI ignores the other send arguments (MPI 4.0 section 6.8)
+        MPI_Alltoallv(MPI_IN_PLACE, nullptr, nullptr, MPI_INT, receives.at(0), receive_counts.data(), receive_at.data(),
+                      MPI_INT, MPI_COMM_WORLD);
     else if (name == "neighbor")
         MPI_Neighbor_alltoallv(sends.at(0), send_counts.data(), send_at.data(), MPI_INT, receives.at(0),
                                receive_counts.data(), receive_at.data(), MPI_INT, ring);
@@ -61,7 +67,9 @@ void call(std::string_view name, MPI_Comm ring, int number, int count, gpu::Kind
     for (int from = 0; from < world_size; ++from)
         for (int at = 0; at < count; ++at) {
             const bool sent = at < receive_counts[static_cast<std::size_t>(from)];
-            const int wanted = sent ? value(number, from, world_rank, at) : 0x5a5a5a5a;
+            const int wanted = sent       ? value(number, from, world_rank, at)
+                               : in_place ? value(number, world_rank, from, at)
+                                          : 0x5a5a5a5a;
             if (found[from * count + at] != wanted) {
                 std::fprintf(stderr, "rank %d, call %d: element %d of rank %d is %d, not %d\n", world_rank, number, at,
                              from, found[from * count + at], wanted);
