@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "call/counted.hpp"
 #include "comm/world.hpp"
-#include "datatype/prefix.hpp"
 #include "fastpath/message.hpp"
 #include "p2p/pair_comms.hpp"
 #include "p2p/send.hpp"
 #include "p2p/service.hpp"
+#include "p2p/watched.hpp"
 #include "pack/packed.hpp"
 #include "progress/engine.hpp"
 #include "progress/keep_until.hpp"
@@ -37,60 +36,13 @@ std::string describe(const Receive& receive, int source, int tag, std::size_t by
     return fmt::format("{} of {} bytes from rank {}, tag {}", name(receive.call()), bytes, source, tag);
 }
 
-constexpr std::size_t kBeforeFields = call::kNamingBytes + sizeof(call::Secret);
-
 // Called when an envelope has come to host memory.
 void beware_of_shared_buffers() {
     request::buffers::beware();
     fastpath::watchable = fastpath::limit;
 }
 
-void clear_beginning(const datatype::Layout* layout, void* address, std::size_t count) {
-    if (layout == nullptr)
-        std::memset(address, 0, kBeforeFields);
-    else
-        datatype::clear_first_bytes(*layout, address, count, kBeforeFields);
-}
-
 }  // namespace
-
-std::optional<call::Envelope> envelope_in(const datatype::Layout* layout, const void* address, std::size_t count) {
-    call::EnvelopeBytes bytes;
-    if (layout == nullptr)
-        std::memcpy(bytes.data(), address, bytes.size());
-    else if (datatype::first_bytes(*layout, address, count, bytes) != bytes.size())
-        return std::nullopt;
-    return call::read(bytes, secret());
-}
-
-std::optional<call::Envelope> take_envelope(const datatype::Layout* layout, void* address, std::size_t count) {
-    const std::optional<call::Envelope> envelope = envelope_in(layout, address, count);
-    if (envelope)
-        clear_beginning(layout, address, count);
-    return envelope;
-}
-
-void clear_truncated_envelope(const datatype::Layout* layout, void* address, std::size_t count, std::size_t bytes) {
-    std::array<std::byte, kBeforeFields> beginning;
-    if (bytes < beginning.size())
-        return;
-    if (layout == nullptr)
-        std::memcpy(beginning.data(), address, beginning.size());
-    else
-        datatype::first_bytes(*layout, address, count, beginning);
-    if (std::memcmp(beginning.data() + call::kNamingBytes, &secret(), sizeof(call::Secret)) == 0)
-        clear_beginning(layout, address, count);
-}
-
-void release_sender(MPI_Comm comm, int source, int tag) {
-    comm::State* state = comm::of(comm);
-    const int sender = state != nullptr ? comm::world_rank(*state, source) : -1;
-    if (sender < 0)
-        return;
-    progress::poll_all();  // lets receives that have had earlier messages of that tag name them first
-    request::answer_all_watched();
-    send_control(sender, {.type = MessageType::kRelease, .key = {source, state->rank, tag}});
-}
 
 // A receive that is done has left the service already, and may be destroyed by a thread that does not hold the engine's
 // lock.

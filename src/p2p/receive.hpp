@@ -113,20 +113,4 @@ class Receive final : public progress::Operation {
     report::OpRecord record_;
 };
 
-// envelope_in() returns the envelope at the beginning of a receive buffer in host memory, in the packed order, if there
-// is one. take_envelope() also clears it there, since a shorter message that comes into the same memory later would be
-// taken for it.
-std::optional<call::Envelope> envelope_in(const datatype::Layout* layout, const void* address, std::size_t count);
-std::optional<call::Envelope> take_envelope(const datatype::Layout* layout, void* address, std::size_t count);
-
-// Clears what a receive with room for only `bytes` bytes, fewer than an envelope has, has received of one. Otherwise a
-// shorter message that comes into the same memory later would be taken for the envelope whenever the bytes behind the
-// receive's room happen to be those that were cut off.
-void clear_truncated_envelope(const datatype::Layout* layout, void* address, std::size_t count, std::size_t bytes);
-
-// Called when a receive that is too small for an envelope has met a message of an envelope's length: releases the
-// sender, if the message was an envelope. `source` is the sender's rank in `comm`. Called under the engine's lock, not
-// in a step of an operation.
-void release_sender(MPI_Comm comm, int source, int tag);
-
 }  // namespace swy::p2p

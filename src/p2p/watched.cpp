@@ -1,15 +1,31 @@
 #include "p2p/watched.hpp"
 
+#include <array>
+#include <cstring>
 #include <utility>
 
+#include "comm/state.hpp"
+#include "comm/world.hpp"
+#include "datatype/prefix.hpp"
 #include "fastpath/message.hpp"
+#include "p2p/control.hpp"
 #include "p2p/receive.hpp"
 #include "p2p/service.hpp"
 #include "progress/engine.hpp"
+#include "request/handle.hpp"
 #include "request/receive_buffers.hpp"
 
 namespace swy::p2p {
 namespace {
+
+constexpr std::size_t kBeforeFields = call::kNamingBytes + sizeof(call::Secret);
+
+void clear_beginning(const datatype::Layout* layout, void* address, std::size_t count) {
+    if (layout == nullptr)
+        std::memset(address, 0, kBeforeFields);
+    else
+        datatype::clear_first_bytes(*layout, address, count, kBeforeFields);
+}
 
 bool content_is_lost(const request::HostReceive& receive) {
     return receive.buffer != nullptr && request::buffers::content_is_lost(receive.buffer);
@@ -45,6 +61,44 @@ std::shared_ptr<Receive> by_asking(request::HostReceive& receive, const MPI_Stat
 }
 
 }  // namespace
+
+std::optional<call::Envelope> envelope_in(const datatype::Layout* layout, const void* address, std::size_t count) {
+    call::EnvelopeBytes bytes;
+    if (layout == nullptr)
+        std::memcpy(bytes.data(), address, bytes.size());
+    else if (datatype::first_bytes(*layout, address, count, bytes) != bytes.size())
+        return std::nullopt;
+    return call::read(bytes, secret());
+}
+
+std::optional<call::Envelope> take_envelope(const datatype::Layout* layout, void* address, std::size_t count) {
+    const std::optional<call::Envelope> envelope = envelope_in(layout, address, count);
+    if (envelope)
+        clear_beginning(layout, address, count);
+    return envelope;
+}
+
+void clear_truncated_envelope(const datatype::Layout* layout, void* address, std::size_t count, std::size_t bytes) {
+    std::array<std::byte, kBeforeFields> beginning;
+    if (bytes < beginning.size())
+        return;
+    if (layout == nullptr)
+        std::memcpy(beginning.data(), address, beginning.size());
+    else
+        datatype::first_bytes(*layout, address, count, beginning);
+    if (std::memcmp(beginning.data() + call::kNamingBytes, &secret(), sizeof(call::Secret)) == 0)
+        clear_beginning(layout, address, count);
+}
+
+void release_sender(MPI_Comm comm, int source, int tag) {
+    comm::State* state = comm::of(comm);
+    const int sender = state != nullptr ? comm::world_rank(*state, source) : -1;
+    if (sender < 0)
+        return;
+    progress::poll_all();  // lets receives that have had earlier messages of that tag name them first
+    request::answer_all_watched();
+    send_control(sender, {.type = MessageType::kRelease, .key = {source, state->rank, tag}});
+}
 
 pack::Payload host_payload(const request::HostReceive& receive) {
     if (receive.layout == nullptr)

@@ -36,7 +36,7 @@ struct Binary {
 
     const void* image = nullptr;
     bool opened = false;
-    CUlibrary library = nullptr;  // null where there is no image, or the driver refuses it
+    CUlibrary code = nullptr;  // null where there is no image, or the driver refuses it
     CUresult refusal = CUDA_SUCCESS;
     std::vector<const void*> stubs;
     std::map<const void*, Variable> variables;
@@ -66,11 +66,11 @@ Binary* binary_of(void** handle) {
 CUlibrary library_of(Binary& binary) {
     if (!binary.opened && binary.image != nullptr) {
         binary.opened = true;
-        binary.refusal = cuLibraryLoadData(&binary.library, binary.image, nullptr, nullptr, 0, nullptr, nullptr, 0);
+        binary.refusal = cuLibraryLoadData(&binary.code, binary.image, nullptr, nullptr, 0, nullptr, nullptr, 0);
         if (binary.refusal != CUDA_SUCCESS)
-            binary.library = nullptr;
+            binary.code = nullptr;
     }
-    return binary.library;
+    return binary.code;
 }
 
 // A variable's storage in the device code, with its initial value; where there is no code to run, memory of its own.
