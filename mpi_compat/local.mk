@@ -40,7 +40,7 @@ GENERATED_WRAPPERS = \
 GENERATED = $(GENERATED_WRAPPERS) mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
 
 wrappers_sources = $(GENERATED_WRAPPERS)
-mpi_compat_sources = mpi_compat/completion.cpp mpi_compat/wrapper.hpp mpi_compat/extensions.cpp \
+mpi_compat_sources = mpi_compat/completion.cpp mpi_compat/wrapper.hpp mpi_compat/extensions.cpp mpi_compat/files.cpp \
     mpi_compat/lifecycle.cpp mpi_compat/memory_kinds.cpp mpi_compat/multi.cpp mpi_compat/partitioned.cpp \
     mpi_compat/streams.cpp
 if UNITY

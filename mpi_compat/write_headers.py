@@ -27,6 +27,7 @@ def blocking_form(row, rows):
     name = re.sub("^MPIX_", "MPI_", name).removesuffix("_init")
     name = re.sub("^MPI_I([a-z])", lambda m: "MPI_" + m[1].upper(), name)
     name = re.sub("^MPI_File_i(read|write)", r"MPI_File_\1", name)
+    name = re.sub("^(MPI_File_.*)_(begin|end)$", r"\1", name)
     return name if any(r.name == name and r.has("buffers") for r in rows) else row.name
 
 
@@ -67,6 +68,7 @@ enum class Treatment : std::uint8_t {{
     kEnqueued, // NCCL in the order of a CUDA stream, else staged (src/ext/stream)
     kStaged,   // host copy, the real call, copy back
     kRefused,  // an error that says "not yet on device memory"
+    kErroneous,  // an error: device memory is never right here
     kUnread,   // the address is only a number in this call
 }};
 

@@ -38,6 +38,7 @@
 #include "report/trace.hpp"
 #include "settings/settings.hpp"
 #include "staging/average.hpp"
+#include "staging/split.hpp"
 #include "staging/staged.hpp"
 
 namespace swy::dispatch {
@@ -129,6 +130,23 @@ int refused(const Call& call, Real real) {
                     name(call.id), PACKAGE_VERSION));
 }
 
+// What is wrong with device memory in a call that takes host memory alone.
+std::string why_erroneous(CallId id) {
+    if (id == CallId::kFreeMem)
+        return "the address is device memory, which MPI_Alloc_mem never gives: free it by what has allocated it, as "
+               "cudaFree";
+    return "the buffer is device memory, and MPI copies the messages of MPI_Bsend to and from it on the host: attach "
+           "host memory; the messages themselves may be device memory";
+}
+
+int erroneous(const Call& call, Real real) {
+    const coll::Presence presence = coll::on_device(call);
+    if (presence != coll::Presence::kData)
+        return local(call, real, presence, Reason::kNotBuilt);
+    return error::raise(call, call.id == CallId::kFreeMem ? MPI_ERR_BASE : MPI_ERR_BUFFER,
+                        fmt::format("{}: {}", name(call.id), why_erroneous(call.id)));
+}
+
 // Starts a call that leaves a request. Whether a rank stages its buffers or has none on a device, it makes the same
 // real call.
 int start_staged(const Call& call, Real real, coll::Presence presence, Reason reason) {
@@ -139,6 +157,18 @@ int start_staged(const Call& call, Real real, coll::Presence presence, Reason re
         return refused(call, real);
     const call::Inside guard;
     return staging::begin(call, real, name_of(call), reason, coll::payload_bytes(call));
+}
+
+// Runs half of a split collective on a file. The end follows its beginning, whatever buffer the program passes.
+int split(const Call& call, Real real) {
+    const coll::Presence presence = coll::on_device(call);
+    const bool ends = staging::ends_split(call.id);
+    if (settings::values().cuda_aware_mpi || (presence == coll::Presence::kNothing && !ends))
+        return local(call, real, presence, Reason::kNotBuilt);
+    const coll::Route route =
+        presence == coll::Presence::kNothing ? coll::Route{} : coll::Route{Carrier::kStaged, Reason::kNotBuilt};
+    return reported(call, route,
+                    [&] { return ends ? staging::end_split(call, real) : staging::begin_split(call, real); });
 }
 
 // Runs the call of a rank that publishes that it has host memory alone, and need not read the others' records.
@@ -275,9 +305,13 @@ int take_any(const Call& call, Real real) {
         case Treatment::kStaged:
             if (plain(call.id) == CallId::kReduceLocal)
                 return alone(call, real);
+            if (staging::begins_split(call.id) || staging::ends_split(call.id))
+                return split(call, real);
             return blocking(call.id) || call.request == nullptr
                        ? local(call, real, coll::on_device(call), Reason::kNotBuilt)
                        : start_staged(call, real, coll::on_device(call), Reason::kNotBuilt);
+        case Treatment::kErroneous:
+            return erroneous(call, real);
         default:
             return refused(call, real);
     }

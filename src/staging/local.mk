@@ -5,6 +5,7 @@ staging_sources = \
     src/staging/messages.cpp src/staging/messages.hpp \
     src/staging/pipeline.cpp src/staging/pipeline.hpp \
     src/staging/run.cpp \
+    src/staging/split.cpp src/staging/split.hpp \
     src/staging/host_mirror.cpp src/staging/host_mirror.hpp \
     src/staging/staged.hpp \
     src/staging/staging.cpp src/staging/staging.hpp \

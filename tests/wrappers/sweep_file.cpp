@@ -109,6 +109,18 @@ int waited_here(MPI_File file, Data* data, int count, MPI_Datatype type, MPI_Sta
     return code == MPI_SUCCESS ? MPI_Wait(&request, status) : code;
 }
 
+// The same for a split collective.
+template <auto kBegin, auto kEnd, typename Data>
+int split_at(MPI_File file, MPI_Offset offset, Data* data, int count, MPI_Datatype type, MPI_Status* status) {
+    const int code = kBegin(file, offset, data, count, type);
+    return code == MPI_SUCCESS ? kEnd(file, data, status) : code;
+}
+template <auto kBegin, auto kEnd, typename Data>
+int split_here(MPI_File file, Data* data, int count, MPI_Datatype type, MPI_Status* status) {
+    const int code = kBegin(file, data, count, type);
+    return code == MPI_SUCCESS ? kEnd(file, data, status) : code;
+}
+
 }  // namespace
 
 std::vector<Case> file_cases() {
@@ -136,6 +148,19 @@ std::vector<Case> file_cases() {
         file_case("MPI_File_iread", false, read_here<waited_here<MPI_File_iread, void>, false, false>),
         file_case("MPI_File_iread_all", false, read_here<waited_here<MPI_File_iread_all, void>, false, false>),
         file_case("MPI_File_iread_shared", true, read_here<waited_here<MPI_File_iread_shared, void>, true, true>),
+        file_case("MPI_File_write_at_all_begin", false,
+                  write_at<split_at<MPI_File_write_at_all_begin, MPI_File_write_at_all_end, const void>>),
+        file_case("MPI_File_write_all_begin", false,
+                  write_here<split_here<MPI_File_write_all_begin, MPI_File_write_all_end, const void>, false, false>),
+        file_case(
+            "MPI_File_write_ordered_begin", true,
+            write_here<split_here<MPI_File_write_ordered_begin, MPI_File_write_ordered_end, const void>, true, false>),
+        file_case("MPI_File_read_at_all_begin", false,
+                  read_at<split_at<MPI_File_read_at_all_begin, MPI_File_read_at_all_end, void>>),
+        file_case("MPI_File_read_all_begin", false,
+                  read_here<split_here<MPI_File_read_all_begin, MPI_File_read_all_end, void>, false, false>),
+        file_case("MPI_File_read_ordered_begin", true,
+                  read_here<split_here<MPI_File_read_ordered_begin, MPI_File_read_ordered_end, void>, true, false>),
     };
 }
 

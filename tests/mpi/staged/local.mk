@@ -18,3 +18,9 @@ tests_mpi_staged_failures_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_staged_large_SOURCES = tests/mpi/staged/large.cpp tests/mpi/gpu.hpp
 tests_mpi_staged_large_LDADD = $(MPI_TEST_LIBS)
 TESTS += tests/mpi/staged/failures tests/mpi/staged/large
+
+# Split collectives on files.
+EXTRA_PROGRAMS += tests/mpi/staged/split
+tests_mpi_staged_split_SOURCES = tests/mpi/staged/split.cpp tests/mpi/gpu.hpp
+tests_mpi_staged_split_LDADD = $(MPI_TEST_LIBS)
+TESTS += tests/mpi/staged/split
