@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "coll/tuning.hpp"
+#include "comm/state.hpp"
 #include "datatype/layout.hpp"
 #include "datatype/quick.hpp"
 #include "device/device.hpp"
@@ -63,31 +64,25 @@ const Operand& sized_operand(const Call& call) {
     return by_root == call.operands.begin() ? call.operands.back() : call.operands.front();
 }
 
-// Tells whether MPI looks at the operand on this rank (MPI 4.0 section 6.2.3), in a call within one group.
-bool is_significant(const Call& call, const Operand& operand) {
+// Tells whether MPI looks at the operand on a rank (MPI 4.0 section 6.2.3), in a call within one group.
+bool is_significant(const Call& call, const Operand& operand, int rank) {
     if (operand.address == MPI_IN_PLACE)
         return false;
-    if (operand.at == At::kAll)
-        return true;
-    int rank = 0;
-    real::Comm_rank(call.owner.comm, &rank);
-    return (operand.at == At::kRoot) == (rank == call.root);
+    return operand.at == At::kAll || (operand.at == At::kRoot) == (rank == call.root);
 }
 
 // Tells whether every block of a vector operand begins in memory that is known to be the host's, without asking the
 // driver; false leaves it open.
-bool has_blocks_on_host(const Call& call, const Operand& operand) {
-    if (operand.shape != Shape::kRanksVector || call.owner.comm == MPI_COMM_NULL || between_groups(call))
+bool has_blocks_on_host(const Call& call, const Operand& operand, const comm::State* comm) {
+    if (operand.shape != Shape::kRanksVector || comm == nullptr || comm->inter)
         return false;
-    if (!is_significant(call, operand))  // its counts need not be there
+    if (!is_significant(call, operand, comm->rank))  // its counts need not be there
         return true;
-    const bool without_gaps = datatype::predefined_size(operand.type) != 0 && datatype::known_predefined(operand.type);
-    if (operand.counts == nullptr || operand.displs == nullptr || !without_gaps)
+    const auto extent = static_cast<MPI_Aint>(datatype::predefined_size(operand.type));
+    if (operand.counts == nullptr || operand.displs == nullptr || !datatype::known_predefined(operand.type))
         return false;
-    const int ranks = ranks_of(call);
-    const auto extent = static_cast<MPI_Aint>(datatype::known_size(operand.type));
     const auto first = reinterpret_cast<std::uintptr_t>(operand.address);
-    for (int r = 0; r < ranks; ++r) {
+    for (int r = 0; r < comm->size; ++r) {
         const auto offset = static_cast<std::uintptr_t>(operand.displs[r] * extent);
         if (operand.counts[r] > 0 && !device::known_host(reinterpret_cast<void*>(first + offset)))
             return false;
@@ -97,12 +92,12 @@ bool has_blocks_on_host(const Call& call, const Operand& operand) {
 
 }  // namespace
 
-Presence on_device(const Call& call) {
+Presence on_device(const Call& call, const comm::State* comm) {
     Presence found = Presence::kNothing;
     for (const Operand& operand : call.operands) {
         const bool address = device::on_device(operand.address);
         const bool plain = begins_at_address(operand.shape) && datatype::predefined_size(operand.type) != 0;
-        if (!address && (plain || operand.shape == Shape::kAddress || has_blocks_on_host(call, operand)))
+        if (!address && (plain || operand.shape == Shape::kAddress || has_blocks_on_host(call, operand, comm)))
             continue;
         if (staging::touches_device(call, operand))
             return Presence::kData;

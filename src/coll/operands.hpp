@@ -7,6 +7,10 @@
 
 #include "call/call.hpp"
 
+namespace swy::comm {
+struct State;
+}
+
 namespace swy::coll {
 
 // What of the call's operands is on a device (managed memory included).
@@ -16,8 +20,9 @@ enum class Presence : std::uint8_t {
                // must not reach Open MPI.
     kData,
 };
-// Costs one driver query for each operand in host memory.
-Presence on_device(const Call& call);
+// Costs one driver query for each operand in host memory, none for blocks that are known to be there. `comm` is the
+// state of the call's communicator where it is at hand: then MPI need not be asked for the number of blocks.
+Presence on_device(const Call& call, const comm::State* comm = nullptr);
 
 // Does this rank pass data of a predefined type in an operand that is significant on every rank? May return false where
 // only a closer look would find it.

@@ -236,8 +236,9 @@ int routed(const Call& call, Real real) {
     comm::State* comm = call::job_agrees ? comm::lately_used(call.owner.comm) : nullptr;
     if (publishes_again(call, comm)) [[likely]]
         return publish_and_call(call, real, *comm, comm->repeat->words());
-    const coll::Presence presence = coll::on_device(call);
-    if (const Reason alone = reason_to_decide_alone(call, comm); alone != Reason::kNone)
+    const Reason alone = reason_to_decide_alone(call, comm);
+    const coll::Presence presence = coll::on_device(call, comm);
+    if (alone != Reason::kNone)
         return local(call, real, presence, alone);
     if (coll::size_is_unknown(call.id))
         return comm->intervals[call.id].due() ? agreed(call, real, *comm, presence)
