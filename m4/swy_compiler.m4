@@ -33,7 +33,7 @@ AC_DEFUN([SWY_WARNINGS],[
 
 AC_DEFUN([SWY_UNITY],[
   AC_ARG_ENABLE([unity],
-    [AS_HELP_STRING([--disable-unity],[compile each source for itself, not a folder's sources as one (takes more than twice as long)])],
+    [AS_HELP_STRING([--disable-unity],[compile each source for itself, not a folder's sources as one (takes longer)])],
     [],[enable_unity=yes])
   AM_CONDITIONAL([UNITY],[test "$enable_unity" = yes])
 ])
