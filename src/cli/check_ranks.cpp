@@ -47,7 +47,7 @@ Launch two_ranks(const Patient& patient, const Folder& folder) {
     Wishes wishes;
     wishes.mpirun = patient.mpirun;
     wishes.shim = patient.found.switchyard.file;
-    wishes.report = "json:" + (folder.path / "report").string();
+    wishes.settings = {{"SWITCHYARD_REPORT", "json:" + (folder.path / "report").string()}};
     wishes.mpirun_options = {"-n", "2"};
     wishes.program = {patient.found.paths.exchange->string(), (folder.path / "accounts").string()};
     Environment environment;

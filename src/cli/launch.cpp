@@ -160,6 +160,14 @@ std::string for_many_ranks(const Wishes& wishes, const Environment& environment)
 
 }  // namespace
 
+std::string exported_twice(const Wishes& wishes) {
+    for (const auto& [name, value] : wishes.settings) {
+        if (exports(wishes.mpirun_options, name))
+            return name;
+    }
+    return {};
+}
+
 bool can_be_preloaded(const std::string& library) {
     return library.find_first_of(": ") == std::string::npos;
 }
@@ -172,8 +180,7 @@ Launch make_rank(const Wishes& wishes, const Environment& environment) {
                                   search_path(wishes.virtual_gpus, value_of(environment, "LD_LIBRARY_PATH")));
         launch.added.emplace_back("VGPU_COUNT", std::to_string(wishes.count));
     }
-    if (!wishes.report.empty())
-        launch.added.emplace_back("SWITCHYARD_REPORT", wishes.report);
+    launch.added.insert(launch.added.end(), wishes.settings.begin(), wishes.settings.end());
     if (wishes.gpus == "none")
         launch.added.emplace_back("CUDA_VISIBLE_DEVICES", "-1");
     launch.arguments = wishes.program;
@@ -205,16 +212,15 @@ Launch make_launch(const Wishes& wishes, const Environment& environment) {
     } else if (path_named) {
         exported("LD_LIBRARY_PATH=" + path);
     }
-    if (!wishes.report.empty())
-        exported("SWITCHYARD_REPORT=" + wishes.report);
+    for (const auto& [name, value] : wishes.settings)
+        exported(name + "=" + value);
     if (wishes.gpus == "none")
         exported(kNoDevices);
     // Processes on other nodes see only what mpirun exports.
     for (const auto& [name, value] : environment) {
         const bool ours =
             name == "SWITCHYARD" || name.starts_with("SWITCHYARD_") || (is_virtual && name.starts_with("VGPU_"));
-        const bool given =
-            (name == "SWITCHYARD_REPORT" && !wishes.report.empty()) || name == "VGPU_COUNT" || exports(options, name);
+        const bool given = has(wishes.settings, name) || name == "VGPU_COUNT" || exports(options, name);
         if (ours && !given)
             exported(name);
     }

@@ -9,24 +9,27 @@
 
 namespace swy::cli {
 
+using Environment = std::vector<std::pair<std::string, std::string>>;  // name, value
+
 struct Wishes {
     std::string mpirun;                       // as find_mpirun() says
     std::string shim;                         // libswitchyard.so
     std::string virtual_gpus;                 // folder of their libraries; "" without them
     int count = 0;                            // of virtual GPUs per node
-    std::string report;                       // value for SWITCHYARD_REPORT; "" leaves it to the environment
+    Environment settings;                     // SWITCHYARD_* variables; the others are left to the environment
     std::string gpus;                         // "near", "spread", "none"; "" or "all" leaves them as they are
     std::string command;                      // this one, which each rank starts before the program
     std::vector<std::string> mpirun_options;  // passed through as they are
     std::vector<std::string> program;         // and its arguments
 };
 
-using Environment = std::vector<std::pair<std::string, std::string>>;  // name, value
-
 struct Launch {
     Environment added;                   // to mpirun's own environment
     std::vector<std::string> arguments;  // mpirun and all that follows
 };
+
+// Returns a setting of the wishes that mpirun's option -x gives too, which it refuses; "" where there is none.
+std::string exported_twice(const Wishes& wishes);
 
 bool can_be_preloaded(const std::string& library);  // LD_PRELOAD separates its entries by spaces and colons
 

@@ -18,7 +18,7 @@ cli_sources = \
     src/cli/install_paths.cpp src/cli/install_paths.hpp \
     src/cli/probe.cpp src/cli/probe.hpp \
     src/cli/report.cpp \
-    src/cli/run.cpp \
+    src/cli/run.cpp src/cli/run_settings.cpp src/cli/run_settings.hpp \
     src/cli/topo.cpp \
     src/cli/tune.cpp src/cli/measured_calls.hpp src/cli/tune_table.cpp src/cli/tune_table.hpp \
     src/cli/json.hpp

@@ -14,7 +14,7 @@
 #include "cli/install_paths.hpp"
 #include "cli/launch.hpp"
 #include "cli/place.hpp"
-#include "settings/settings.hpp"
+#include "cli/run_settings.hpp"
 
 namespace swy::cli {
 
@@ -22,7 +22,8 @@ namespace {
 
 constexpr const char* kSynopsis =
     "switchyard run [--virtual-gpus N] [-n NP] [--gpus near|spread|all|none] [--report[=text|json:FILE]]\n"
-    "                             [--trace FILE] [--dry-run] [--mpirun FILE] [any mpirun option ...]\n"
+    "                             [--trace FILE] [--set NAME=VALUE] [--dry-run] [--mpirun FILE]\n"
+    "                             [any mpirun option ...]\n"
     "                             -- PROGRAM [ARGS ...]";
 constexpr const char* kRunNotes =
     "Everything that is not listed above is mpirun's: -n, -np, --map-by, --host, --mca, -x ...\n"
@@ -71,7 +72,8 @@ Parts take_apart(std::span<const std::string> arguments) {
                    *argument == "-h") {
             parts.ours.push_back(*argument);
         } else if (is_option(*argument, "--virtual-gpus") || is_option(*argument, "--gpus") ||
-                   is_option(*argument, "--mpirun") || is_option(*argument, "--trace")) {
+                   is_option(*argument, "--mpirun") || is_option(*argument, "--trace") ||
+                   is_option(*argument, "--set")) {
             parts.ours.push_back(*argument);
             if (argument->find('=') == std::string::npos && argument + 1 != dashes)
                 parts.ours.push_back(*++argument);
@@ -223,10 +225,17 @@ int run(std::span<const std::string> arguments) {
                    "which GPUs each rank sees: those near its cores, one spread over the node, all, or none")
         ->type_name("WORD")
         ->check(CLI::IsMember({"near", "spread", "all", "none"}).description(""));
-    app.add_option("--report", wishes.report, "report at the end: a table, or an object in FILE")
+    std::string report, trace;
+    app.add_option("--report", report, "report at the end: a table, or an object in FILE")
         ->type_name("[=text|json:FILE]");
-    std::string trace;
     app.add_option("--trace", trace, "write a trace of the run to FILE, for Perfetto")->type_name("FILE");
+    std::vector<std::string> assignments;
+    app.add_option("--set", assignments, "a setting for all ranks, as in p2p_comm=pair; may be repeated")
+        ->type_name("NAME=VALUE")
+        ->type_size(1)
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_flag("--dry-run", dry_run, "print the mpirun line and do nothing");
     app.add_option("--mpirun", mpirun, "the mpirun to use (default: PATH's)")->type_name("FILE");
     std::reverse(parts.ours.begin(), parts.ours.end());  // as CLI11 wants them
@@ -244,12 +253,14 @@ int run(std::span<const std::string> arguments) {
         return fail(parts.problem);
     if (const int status = check_program(parts); status != kDone)
         return status;
-    if (!wishes.report.empty())
-        setenv("SWITCHYARD_REPORT", wishes.report.c_str(), 1);
+    for (const std::string& assignment : assignments)
+        if (const std::string problem = put_assignment(wishes.settings, assignment); !problem.empty())
+            return fail(problem);
+    if (!report.empty())
+        put(wishes.settings, "SWITCHYARD_REPORT", report);
     if (!trace.empty())
-        setenv("SWITCHYARD_TRACE", trace.c_str(), 1);
-    settings::Values ignored;
-    if (const std::string problems = settings::read(ignored); !problems.empty())
+        put(wishes.settings, "SWITCHYARD_TRACE", trace);
+    if (const std::string problems = adopt(wishes.settings); !problems.empty())
         return fail(problems);
     if (const std::string problem = fill_places(wishes, gpus->count() > 0); !problem.empty())
         return fail(problem);
@@ -262,6 +273,8 @@ int run(std::span<const std::string> arguments) {
         return fail((mpirun.empty() ? "mpirun was not found in PATH" : mpirun + " is no program") +
                     std::string(" (Debian: openmpi-bin)"));
     wishes.mpirun_options = std::move(parts.mpirun);
+    if (const std::string name = exported_twice(wishes); !name.empty())
+        return fail(name + " is set by an option of switchyard run and by -x: leave one out");
     wishes.program = std::move(parts.program);
     const Launch launch = make_launch(wishes, environment());
     if (dry_run) {

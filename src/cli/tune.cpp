@@ -85,7 +85,7 @@ Launch job(const Plan& plan, const Folder& folder) {
     Wishes wishes;
     wishes.mpirun = plan.mpirun;
     wishes.shim = plan.paths.shim->string();
-    wishes.report = "json:" + (folder.path / "report").string();
+    wishes.settings = {{"SWITCHYARD_REPORT", "json:" + (folder.path / "report").string()}};
     wishes.mpirun_options = {"-n", std::to_string(plan.ranks)};
     wishes.mpirun_options.insert(wishes.mpirun_options.end(), plan.mpirun_options.begin(), plan.mpirun_options.end());
     // The folder is put in front of a path that the user has mpirun export, as in switchyard run.

@@ -99,10 +99,36 @@ std::string unknown_variables() {
     return problems;
 }
 
+// "p2p_comm" and "SWITCHYARD_P2P_COMM" both as the latter.
+std::string as_variable(std::string_view name) {
+    std::string variable(name);
+    for (char& c : variable)
+        c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    return variable.starts_with("SWITCHYARD") ? variable : "SWITCHYARD_" + variable;
+}
+
 }  // namespace
 
 std::span<const Row> table() {
     return kRows;
+}
+
+std::string_view variable_of(std::string_view name) {
+    const std::string wanted = as_variable(name);
+    for (const Setting& setting : kSettings) {
+        if (wanted == setting.row.name)
+            return setting.row.name;
+    }
+    return {};
+}
+
+std::string nearest_short_name(std::string_view name) {
+    std::string nearest(nearest_name(as_variable(name)));
+    if (nearest.starts_with("SWITCHYARD_"))
+        nearest.erase(0, std::size("SWITCHYARD_") - 1);
+    for (char& c : nearest)
+        c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return nearest;
 }
 
 std::string read(Values& into) {

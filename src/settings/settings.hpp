@@ -58,6 +58,11 @@ struct Row {  // one setting, as the manual and `switchyard info` show it
 };
 std::span<const Row> table();
 
+// Returns the variable of a setting that is named as on the command line, in any case and with or without SWITCHYARD_
+// ("p2p_comm"); "" where there is none of this name. nearest_short_name() is the name that was probably meant.
+std::string_view variable_of(std::string_view name);
+std::string nearest_short_name(std::string_view name);
+
 struct Shown {  // a setting's value and where it came from: "default", "environment", "rank 0"
     std::string name, value, origin;
 };
