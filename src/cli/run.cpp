@@ -22,8 +22,8 @@ namespace {
 
 constexpr const char* kSynopsis =
     "switchyard run [--virtual-gpus N] [-n NP] [--gpus near|spread|all|none] [--report[=text|json:FILE]]\n"
-    "                             [--trace FILE] [--set NAME=VALUE] [--dry-run] [--mpirun FILE]\n"
-    "                             [any mpirun option ...]\n"
+    "                             [--trace FILE] [--debug[=FOLDER]] [--set NAME=VALUE] [--dry-run]\n"
+    "                             [--mpirun FILE] [any mpirun option ...]\n"
     "                             -- PROGRAM [ARGS ...]";
 constexpr const char* kRunNotes =
     "Everything that is not listed above is mpirun's: -n, -np, --map-by, --host, --mca, -x ...\n"
@@ -68,8 +68,10 @@ Parts take_apart(std::span<const std::string> arguments) {
             return parts;
         } else if (*argument == "--report") {
             parts.ours.emplace_back("--report=1");
-        } else if (is_option(*argument, "--report") || *argument == "--dry-run" || *argument == "--help" ||
-                   *argument == "-h") {
+        } else if (*argument == "--debug") {
+            parts.ours.emplace_back("--debug=1");
+        } else if (is_option(*argument, "--report") || is_option(*argument, "--debug") || *argument == "--dry-run" ||
+                   *argument == "--help" || *argument == "-h") {
             parts.ours.push_back(*argument);
         } else if (is_option(*argument, "--virtual-gpus") || is_option(*argument, "--gpus") ||
                    is_option(*argument, "--mpirun") || is_option(*argument, "--trace") ||
@@ -225,10 +227,12 @@ int run(std::span<const std::string> arguments) {
                    "which GPUs each rank sees: those near its cores, one spread over the node, all, or none")
         ->type_name("WORD")
         ->check(CLI::IsMember({"near", "spread", "all", "none"}).description(""));
-    std::string report, trace;
+    std::string report, trace, debug;
     app.add_option("--report", report, "report at the end: a table, or an object in FILE")
         ->type_name("[=text|json:FILE]");
     app.add_option("--trace", trace, "write a trace of the run to FILE, for Perfetto")->type_name("FILE");
+    app.add_option("--debug", debug, "print each call's transport when it is chosen, or write it to files in FOLDER")
+        ->type_name("[=FOLDER]");
     std::vector<std::string> assignments;
     app.add_option("--set", assignments, "a setting for all ranks, as in p2p_comm=pair; may be repeated")
         ->type_name("NAME=VALUE")
@@ -260,6 +264,8 @@ int run(std::span<const std::string> arguments) {
         put(wishes.settings, "SWITCHYARD_REPORT", report);
     if (!trace.empty())
         put(wishes.settings, "SWITCHYARD_TRACE", trace);
+    if (!debug.empty())
+        put(wishes.settings, "SWITCHYARD_DEBUG", debug);
     if (const std::string problems = adopt(wishes.settings); !problems.empty())
         return fail(problems);
     if (const std::string problem = fill_places(wishes, gpus->count() > 0); !problem.empty())

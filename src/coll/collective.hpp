@@ -36,7 +36,7 @@ class Collective : public progress::Operation {
     void fail_here(int mpi_class, const std::string& why);
 
     const int rank_, size_;
-    report::OpRecord record_;
+    report::OpRecord record_{call(), owner()};
 
   private:
     std::string why_;

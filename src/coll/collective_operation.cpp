@@ -94,7 +94,6 @@ bool CollectiveOperation::answered() {
 }
 
 void CollectiveOperation::take_route(const Route& route) {
-    record_.route(route.carrier, route.reason);
     if (route.carrier == Carrier::kNccl)
         return launch_in_order(std::move(operation_), launch_);
     operation_.reset();
@@ -108,7 +107,7 @@ comm::Contribution CollectiveOperation::contribution(MPI_Comm comm) const {
 
 void CollectiveOperation::launch_in_order(std::unique_ptr<nccl::Operation> operation,
                                           const comm::LaunchOrder::Launch& launch) {
-    record_.route(Carrier::kNccl, Reason::kNone);
+    record_.route(Carrier::kNccl, Reason::kNone, bytes_);
     ordered_launch_.emplace(std::move(operation), order_, launch);
 }
 
@@ -143,7 +142,7 @@ void CollectiveOperation::failing(const std::string&) {
 
 void CollectiveOperation::end(progress::Outcome outcome) {
     if (outcome.mpi_class == MPI_SUCCESS && !reported_)
-        record_.close(call(), bytes_);
+        record_.close(bytes_);
     order_->leave(this);
     agreement_.reset();
     ordered_launch_.reset();

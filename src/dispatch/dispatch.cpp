@@ -35,6 +35,7 @@
 #include "progress/engine.hpp"
 #include "real.hpp"
 #include "report/report.hpp"
+#include "report/routes.hpp"
 #include "report/trace.hpp"
 #include "settings/settings.hpp"
 #include "staging/average.hpp"
@@ -70,8 +71,10 @@ int reported(const Call& call, coll::Route route, Run run, const report::Time* s
     if (!report::enabled) [[likely]]
         return run();
     const report::Time start = since != nullptr ? *since : std::chrono::steady_clock::now();
+    const std::size_t bytes = coll::payload_bytes(call);
+    report::tell_route(call.id, call.owner, bytes, route.carrier, route.reason);
     const int rc = run();
-    report::tell_call(call.id, route.carrier, route.reason, coll::payload_bytes(call), start);
+    report::tell_call(call.id, route.carrier, route.reason, bytes, start);
     return rc;
 }
 

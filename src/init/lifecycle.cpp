@@ -35,6 +35,7 @@
 #include "progress/wait.hpp"
 #include "real.hpp"
 #include "report/report.hpp"
+#include "report/routes.hpp"
 #include "report/trace_file.hpp"
 #include "settings/settings.hpp"
 
@@ -188,6 +189,11 @@ bool wants_report(const settings::Values& values) {
     return values.report != settings::ReportTo::kOff;
 }
 
+void begin_routes(const settings::Values& values) {
+    if (const std::string problem = report::start_routes(values.debug_folder); !problem.empty())
+        std::fprintf(stderr, "switchyard: SWITCHYARD_DEBUG: %s; the lines go to standard error\n", problem.c_str());
+}
+
 // Report and trace are gathered over MPI_COMM_WORLD. Where there never was one, their absence is explained once.
 void explain_missing_report() {
     int initialized = 0;
@@ -238,10 +244,13 @@ int after_init() {
     call::job_agrees = gpus;
     fastpath::forget_small_counts();
     driver_watch::watch();
-    report::enabled = wants_report(values) || values.trace;
+    report::covers_host_calls = wants_report(values) || values.trace;
+    report::enabled = report::covers_host_calls || values.debug;
     if (values.trace)
         report::begin_trace();
-    if (report::enabled)
+    if (values.debug)
+        begin_routes(values);
+    if (report::covers_host_calls)
         driver_watch::watch_calls();
     else if (gpus)
         driver_watch::open();
@@ -266,7 +275,8 @@ void before_finalize() {
             report::write(last);
         if (settings::values().trace)
             report::write_trace();
-        report::enabled = false;
+        report::enabled = report::covers_host_calls = false;
+        report::stop_routes();
     }
     end_world();
 }

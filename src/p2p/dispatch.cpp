@@ -81,12 +81,12 @@ const Row& row_of(CallId id) {
 
 int host(const Call& call, Real real) {
     const Operand* operand = call.operands.empty() ? nullptr : &call.operands.back();
-    const report::OpRecord record;
+    const report::OpRecord record(call.id);
     // MPI calls none of its own MPI functions inside these; the program's error handler may call some.
     const call::Outside as_from_program;
     const int rc = real(call);
     if (operand != nullptr && operand->count > 0)
-        record.close_call(call.id, static_cast<std::size_t>(operand->count) * datatype::size_of(operand->type));
+        record.close_call(static_cast<std::size_t>(operand->count) * datatype::size_of(operand->type));
     return rc;
 }
 
@@ -259,7 +259,7 @@ int receive_on_host(const Call& call, const report::OpRecord& record, Receiving 
                                                 received_on_host(call, MPI_ERR_TRUNCATE, *seen);
                                         });
     if (rc == MPI_SUCCESS)
-        record.close_call(call.id, seen->_ucount);
+        record.close_call(seen->_ucount);
     return may_be_envelope() ? received_on_host(call, rc, *seen) : rc;
 }
 
@@ -268,7 +268,7 @@ int receive_on_host(const Call& call, const report::OpRecord& record, Receiving 
 int small_host_receive(const Row& row, const Call& call, Real real) {
     const Operand& operand = call.operands[0];
     if (row.form == Form::kBlocking)
-        return receive_on_host(call, report::OpRecord(), [&](MPI_Status* status) {
+        return receive_on_host(call, report::OpRecord(call.id), [&](MPI_Status* status) {
             return real::Recv(operand.address, static_cast<int>(operand.count), operand.type, call.matching->source,
                               call.matching->receive_tag, call.owner.comm, status);
         });
@@ -285,7 +285,7 @@ int small_host_receive(const Row& row, const Call& call, Real real) {
 // Such a receive, or an MPI_Sendrecv with one, where there may be probed messages. Returns nothing when a probed
 // message matches it.
 std::optional<int> posted_host_receive(const Row& row, const Call& call) {
-    const report::OpRecord record;
+    const report::OpRecord record(call.id);
     MPI_Request request = MPI_REQUEST_NULL;
     int rc = MPI_SUCCESS;
     if (!post_unless_probed(call, request, rc))
@@ -321,8 +321,8 @@ bool counts_are_ints(const Call& call) {
 // is made, which tells when messages have come.
 bool is_large_host_receive(const Row& row, const Call& call) {
     const Operand& operand = call.operands[0];
-    return request::one_thread && !report::enabled && row.act == Act::kReceive && row.form == Form::kNonBlocking &&
-           can_meet_envelope(call) && counts_are_ints(call) &&
+    return request::one_thread && !report::covers_host_calls && row.act == Act::kReceive &&
+           row.form == Form::kNonBlocking && can_meet_envelope(call) && counts_are_ints(call) &&
            static_cast<std::size_t>(operand.count) * datatype::size_of(operand.type) >= fastpath::limit &&
            !on_device(call, operand) && !device::on_device(operand.address);
 }

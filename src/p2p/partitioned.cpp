@@ -210,7 +210,7 @@ class Round final : public progress::Operation {
   public:
     explicit Round(std::shared_ptr<Message> message)
         : Operation(message->call(), message->comm()), message_(std::move(message)) {
-        record_.route(Carrier::kStaged, Reason::kNotBuilt);
+        record_.route(Carrier::kStaged, Reason::kNotBuilt, message_->bytes());
     }
 
     bool step() override {
@@ -233,7 +233,7 @@ class Round final : public progress::Operation {
         }
         if (message_->being_copied())
             return false;
-        record_.close(call(), message_->bytes());
+        record_.close(message_->bytes());
         progress::Outcome outcome;
         if (!message_->sends()) {
             outcome.source = status_.MPI_SOURCE;
@@ -257,7 +257,7 @@ class Round final : public progress::Operation {
     MPI_Status status_{};
     std::size_t next_ = 0;
     std::unique_ptr<staging::Transfer> moving_;
-    report::OpRecord record_;
+    report::OpRecord record_{call(), owner()};
 };
 
 int init(CallId call, const Arguments& arguments, MPI_Request* request) {

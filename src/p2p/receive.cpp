@@ -44,6 +44,11 @@ void beware_of_shared_buffers() {
 
 }  // namespace
 
+Receive::Receive(CallId call, MPI_Comm comm, pack::Payload payload)
+    : Operation(call, comm),
+      payload_(std::move(payload)),
+      record_(call, report::tells_routes && comm::lives(comm) ? Owner(comm) : Owner()) {}
+
 // A receive that is done has left the service already, and may be destroyed by a thread that does not hold the engine's
 // lock.
 Receive::~Receive() {
@@ -308,9 +313,11 @@ void Receive::ordinary(std::size_t bytes) {
     }
     bounce_.touched(bytes);
     if (payload_.device)
-        record_.route(Carrier::kStaged, bytes < fastpath::limit ? Reason::kSmall
-                                        : from_afar_            ? Reason::kSpansJobs
-                                                                : Reason::kMixed);
+        record_.route(Carrier::kStaged,
+                      bytes < fastpath::limit ? Reason::kSmall
+                      : from_afar_            ? Reason::kSpansJobs
+                                              : Reason::kMixed,
+                      bytes);
     begin_copy(bounce_.data(), bounce_.page_locked());
 }
 
@@ -352,7 +359,7 @@ void Receive::choose() {
     if (clear_.how == How::kCopy) {
         Send* send = find_send(envelope_->id);
         if (send != nullptr && send->payload().all_on_devices()) {
-            record_.route(Carrier::kPeer, Reason::kNone);
+            record_.route(Carrier::kPeer, Reason::kNone, bytes_);
             begin(staging::copy(payload_, send->payload(), bytes_), {});
             return;
         }
@@ -365,12 +372,12 @@ void Receive::choose() {
         case How::kParent:
             return;  // until the sender has answered
         case How::kPairComm:
-            record_.route(Carrier::kNccl, Reason::kNone);
+            record_.route(Carrier::kNccl, Reason::kNone, bytes_);
             begin(pair_comms::receive(clear_, from, payload_, why), why);
             return;
         default:
             pack::Packed::take_back(payload_);
-            record_.route(Carrier::kStaged, clear_.reason);
+            record_.route(Carrier::kStaged, clear_.reason, bytes_);
             begin_chunks();
     }
 }
@@ -414,7 +421,7 @@ void Receive::answer(bool yes) {
         return;
     }
     std::string why;
-    record_.route(Carrier::kNccl, Reason::kNone);
+    record_.route(Carrier::kNccl, Reason::kNone, bytes_);
     begin(pair_comms::receive(clear_, static_cast<int>(envelope_->sender), payload_, why), why);
 }
 
@@ -444,7 +451,7 @@ void Receive::end(const std::string& failure) {
         if (Send* send = find_send(envelope_->id))
             send->copied(failure);
     if (failure.empty()) {
-        record_.close(call(), bytes_);
+        record_.close(bytes_);
         progress::Outcome outcome;
         outcome.source = source_;
         outcome.tag = tag_;

@@ -39,7 +39,7 @@ struct Into {
 
 class Receive final : public progress::Operation {
   public:
-    Receive(CallId call, MPI_Comm comm, pack::Payload payload) : Operation(call, comm), payload_(std::move(payload)) {}
+    Receive(CallId call, MPI_Comm comm, pack::Payload payload);
     ~Receive() override;
 
     // For a communicator that spans jobs: gives up a large receive into device memory after SWITCHYARD_TIMEOUT from

@@ -130,7 +130,7 @@ void Send::clear(int from, const Control& control) {
     } else {
         transfer_ = pair_comms::send(control, from, payload_, why);
     }
-    record_.route(control.how == How::kStaged ? Carrier::kStaged : Carrier::kNccl, control.reason);
+    record_.route(control.how == How::kStaged ? Carrier::kStaged : Carrier::kNccl, control.reason, payload_.bytes);
     deadline_.emplace(settings::values().timeout);
     if (transfer_ == nullptr)
         end(why);
@@ -165,7 +165,7 @@ void Send::end(const std::string& failure) {
     leave_send(id_);
     pack::Packed::take_back(payload_);
     if (failure.empty()) {
-        record_.close(call(), payload_.bytes);
+        record_.close(payload_.bytes);
         finish({});
         return;
     }
@@ -186,11 +186,11 @@ void Send::failed(const std::string& why) {
 }
 
 void Send::copied(const std::string& failure) {
-    record_.route(Carrier::kPeer, Reason::kNone);
+    record_.route(Carrier::kPeer, Reason::kNone, payload_.bytes);
     cleared_.emplace();
     leave_send(id_);
     if (failure.empty()) {
-        record_.close(call(), payload_.bytes);
+        record_.close(payload_.bytes);
         finish({});
     } else {
         fail(MPI_ERR_OTHER, fmt::format("{} of {} bytes to rank {} (this process), tag {}: {}", name(call()),
@@ -207,7 +207,7 @@ const call::EnvelopeBytes& Send::give_to(std::uint64_t slot) {
 void Send::release() {
     leave_send(id_);
     pack::Packed::take_back(payload_);
-    record_.close(call(), synchronous_ ? payload_.bytes : 0);
+    record_.close(synchronous_ ? payload_.bytes : 0);
     finish({});
 }
 
@@ -244,7 +244,7 @@ bool EagerSend::step() {
         return true;
     }
     if (error == MPI_SUCCESS) {
-        record_.close(call(), bytes_);
+        record_.close(bytes_);
         finish({});
         return true;
     }

@@ -84,7 +84,7 @@ class Send final : public progress::Operation {
     std::optional<Control> cleared_;
     std::unique_ptr<staging::Transfer> transfer_;
     std::optional<progress::Deadline> deadline_;
-    report::OpRecord record_;
+    report::OpRecord record_{call(), owner()};
 };
 
 // An eager send: an ordinary message that MPI sends from host memory, the program's own or a copy of the device memory.
@@ -109,7 +109,7 @@ class EagerSend final : public progress::Operation {
     std::optional<progress::Deadline> deadline_;
     BounceBuffer copy_;
     MPI_Request request_ = MPI_REQUEST_NULL;
-    report::OpRecord record_;
+    report::OpRecord record_{call(), owner()};
 };
 
 }  // namespace swy::p2p

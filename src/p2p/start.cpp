@@ -122,7 +122,7 @@ void refuse(const Call& call, const pack::Payload& data, int dest, int tag, Mode
 Started send_copy(const Call& call, const pack::Payload& data, int dest, int tag, Mode mode, Reason reason) {
     auto send = std::make_shared<EagerSend>(call.id, call.owner.comm, data.bytes);
     if (data.device)
-        send->record().route(Carrier::kStaged, reason);
+        send->record().route(Carrier::kStaged, reason, data.bytes);
     bool has_memory = false;
     {
         const progress::Hold hold;

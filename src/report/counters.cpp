@@ -12,6 +12,7 @@
 namespace swy::report {
 
 bool enabled = false;
+bool covers_host_calls = false;
 
 namespace {
 

@@ -23,4 +23,5 @@ report_sources = \
     src/report/json.cpp \
     src/report/op_record.hpp \
     src/report/report.cpp src/report/report.hpp \
+    src/report/routes.cpp src/report/routes.hpp \
     src/report/trace_file.cpp src/report/trace_file.hpp

@@ -13,7 +13,9 @@
 
 namespace swy::report {
 
-extern bool enabled;  // set at MPI_Init: a report or a trace is wanted; while false nothing need be recorded
+// Set at MPI_Init. While `enabled` is false nothing need be recorded: nobody wants a report, a trace or routes as they
+// are chosen. `covers_host_calls`: a report or a trace is wanted, in which calls on host memory count too.
+extern bool enabled, covers_host_calls;
 
 // Counts one call. `bytes`: of the payload on this rank. Thread-safe, no lock.
 void add(CallId call, Carrier carrier, Reason reason, std::size_t bytes, double seconds);

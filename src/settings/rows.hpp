@@ -126,6 +126,19 @@ inline bool read_report(std::string_view text, Values& values) {
     return true;
 }
 
+inline bool read_debug(std::string_view text, Values& values) {
+    const bool is_folder = !parse_bool(text, values.debug);
+    values.debug = values.debug || is_folder;
+    values.debug_folder = is_folder ? text : "";
+    return true;
+}
+
+inline std::string show_debug(const Values& values) {
+    if (!values.debug)
+        return "0";
+    return values.debug_folder.empty() ? "1" : values.debug_folder;
+}
+
 inline std::string show_report(const Values& values) {
     switch (values.report) {
         case ReportTo::kJson:
@@ -353,6 +366,14 @@ inline constexpr Setting kSettings[] = {
      read_file<&Values::trace, &Values::trace_file>,
      show_file<&Values::trace, &Values::trace_file>,
      SWY_AGREED(trace)},
+    {{"SWITCHYARD_DEBUG", "0, 1 or a folder", "0",
+      "Prints a line for each call with device memory when its transport has been chosen, before the data moves: the "
+      "rank, the call, its communicator, the bytes, the transport, and the reason where it is not the one that the "
+      "buffers ask for. 1 prints to standard error, a folder gets a file rank-N.log of each rank's.",
+      false},
+     read_debug,
+     show_debug,
+     SWY_OWN},
     {{"SWITCHYARD_TRACE_EVENTS", "a number, or with K, M or G (powers of 1024)", "1M",
       "How many events a trace has at most, of all ranks together. Each rank keeps the first ones of its share; how "
       "many were dropped is said in the trace and on standard error.",

@@ -49,6 +49,8 @@ struct Values {
     std::string report_file;
     bool trace = false;  // SWITCHYARD_TRACE=FILE (agreed, the file is rank 0's alone)
     std::string trace_file;
+    bool debug = false;                   // SWITCHYARD_DEBUG=0|1|FOLDER
+    std::string debug_folder;             // "" is standard error
     std::size_t trace_events = 1u << 20;  // SWITCHYARD_TRACE_EVENTS: of all ranks together (agreed)
 };
 

@@ -83,7 +83,7 @@ class StagedCall final : public Deferred {
           persistent_(std::move(persistent)),
           part_(std::move(part)),
           make_(std::move(make)) {
-        record_.route(reason == Reason::kNone ? Carrier::kHost : Carrier::kStaged, reason);
+        record_.route(reason == Reason::kNone ? Carrier::kHost : Carrier::kStaged, reason, persistent_->bytes);
     }
 
     bool step() override {
@@ -225,7 +225,7 @@ class StagedCall final : public Deferred {
         if (!done)
             return false;
         if (outcome_.mpi_class == MPI_SUCCESS)
-            record_.close(call(), persistent_->bytes);
+            record_.close(persistent_->bytes);
         if (!persistent(call()))
             persistent_->staging.reset();  // the program may keep the request for long
         finish(std::move(outcome_));
@@ -243,7 +243,7 @@ class StagedCall final : public Deferred {
     comm::Contribution part_;
     Make make_;
     progress::Outcome outcome_;
-    report::OpRecord record_;
+    report::OpRecord record_{call(), owner()};
     bool copying_ = false;
     bool spoilt_ = false;  // there is no result, on any rank
 };

@@ -5,7 +5,7 @@ tests_cli_known_calls_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cli_known_calls_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath-link,vgpu/lib
 tests_cli_known_calls_LDADD = vgpu/lib/libcudart.so.$(CUDA_MAJOR) $(MPI_LIBS)
 
-cli_tests = tests/cli/ci.test tests/cli/completion.test tests/cli/doctor.test tests/cli/examples.test tests/cli/gpus.test tests/cli/idle_gpus.test tests/cli/info.test tests/cli/manual.test tests/cli/manual_commands.test tests/cli/newcomer.test tests/cli/page.test tests/cli/report.test tests/cli/run.test \
+cli_tests = tests/cli/ci.test tests/cli/completion.test tests/cli/debug.test tests/cli/doctor.test tests/cli/examples.test tests/cli/gpus.test tests/cli/idle_gpus.test tests/cli/info.test tests/cli/manual.test tests/cli/manual_commands.test tests/cli/newcomer.test tests/cli/page.test tests/cli/report.test tests/cli/run.test \
     tests/cli/saved_report.test tests/cli/topo.test tests/cli/trace.test tests/cli/tune.test \
     tests/cli/user_environment.test
 TESTS += $(cli_tests)

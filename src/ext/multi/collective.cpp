@@ -256,14 +256,15 @@ class Collective final : public coll::Collective {
     // Chooses the route; called under the lock, in the order of the calls.
     void take(Reason why) {
         if (any_device_ && why == Reason::kNone) {
-            record_.route(Carrier::kNccl, Reason::kNone);
+            record_.route(Carrier::kNccl, Reason::kNone, all_bytes());
             state_ = State::kWaiting;
             deadline_.emplace(settings::values().timeout);
             return;
         }
         operation_.reset();
         // A rank without device memory makes the same MPI calls: for it, MPI is the carrier.
-        record_.route(mine_.device ? Carrier::kStaged : Carrier::kHost, mine_.device ? why : Reason::kNone);
+        record_.route(mine_.device ? Carrier::kStaged : Carrier::kHost, mine_.device ? why : Reason::kNone,
+                      all_bytes());
         host_ = std::make_unique<HostWork>(kept_, *slots_, rank_);
         note(host_->prepare());
         if (failed())
@@ -397,12 +398,13 @@ class Collective final : public coll::Collective {
 
     const comm::State* comm_state() const override { return &state_of_; }
 
+    std::size_t all_bytes() const { return kept_.block_bytes() * static_cast<std::size_t>(kept_.buffers()); }
+
     void tell() {
-        const std::size_t bytes = kept_.block_bytes() * static_cast<std::size_t>(kept_.buffers());
         if (blocking_)
-            record_.close_call(call(), bytes);
+            record_.close_call(all_bytes());
         else
-            record_.close(call(), bytes);
+            record_.close(all_bytes());
     }
 
     const Kept kept_;

@@ -11,6 +11,7 @@
 #include "nccl/collectives.hpp"
 #include "nccl/operation.hpp"
 #include "report/report.hpp"
+#include "report/routes.hpp"
 
 namespace swy::stream {
 namespace {
@@ -152,6 +153,7 @@ int no_stream(CallId id, MPI_Comm comm) {
 
 int by_host(CallId id, Communicator& comm, Reason reason, std::size_t bytes, const Ordinary& ordinary,
             report::Time start) {
+    report::tell_route(id, Owner(comm.handle), bytes, Carrier::kStaged, reason);
     if (const std::string failure = comm.wait_for_stream(); !failure.empty())
         return failed(id, comm, failure);
     const int code = ordinary();
@@ -188,6 +190,7 @@ int collective(CallId id, const Call& call, const Ordinary& ordinary) {
         return by_host(id, *comm, comm->reason, report::enabled ? coll::payload_bytes(call) : 0, ordinary, start);
     if (for_mpi(call, *comm))
         return ordinary();
+    const std::size_t bytes = report::enabled ? coll::payload_bytes(call) : 0;
     Reason reason = Reason::kNone;
     std::string failure;
     {
@@ -196,12 +199,14 @@ int collective(CallId id, const Call& call, const Ordinary& ordinary) {
             Enqueued enqueued(call, *comm);
             std::string problem;
             reason = enqueued.prepare(problem);
-            return problem.empty() && reason == Reason::kNone ? enqueued.launch() : problem;
+            if (!problem.empty() || reason != Reason::kNone)
+                return problem;
+            report::tell_route(id, call.owner, bytes, Carrier::kNccl, Reason::kNone);
+            return enqueued.launch();
         });
     }
     if (!failure.empty())
         return failed(id, *comm, failure);
-    const std::size_t bytes = report::enabled ? coll::payload_bytes(call) : 0;
     if (reason != Reason::kNone)
         return by_host(id, *comm, reason, bytes, ordinary, start);
     if (report::enabled)
@@ -216,6 +221,7 @@ int barrier(CallId id, MPI_Comm handle, const Ordinary& ordinary) {
         return no_stream(id, handle);
     if (!comm->direct())
         return by_host(id, *comm, comm->reason, 0, ordinary, start);
+    report::tell_route(id, Owner(handle), 0, Carrier::kNccl, Reason::kNone);
     {
         const std::scoped_lock lock(comm->mutex);
         const std::string failure = in_order(*comm, [&] {
