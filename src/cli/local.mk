@@ -42,8 +42,10 @@ switchyard_measure_SOURCES = src/cli/measure_rank.cpp src/cli/measured_calls.hpp
 switchyard_measure_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 switchyard_measure_LDADD = libswy_common.la $(MPI_LIBS) -ldl
 
-# Shell completion, where bash-completion and zsh look for it.
+# Shell completion, where bash-completion, zsh and fish look for it.
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = src/cli/completion/bash/switchyard
 zshcompletiondir = $(datadir)/zsh/site-functions
 dist_zshcompletion_DATA = src/cli/completion/zsh/_switchyard
+fishcompletiondir = $(datadir)/fish/vendor_completions.d
+dist_fishcompletion_DATA = src/cli/completion/fish/switchyard.fish
