@@ -72,7 +72,7 @@ int reported(const Call& call, coll::Route route, Run run, const report::Time* s
         return run();
     const report::Time start = since != nullptr ? *since : std::chrono::steady_clock::now();
     const std::size_t bytes = coll::payload_bytes(call);
-    report::tell_route(call.id, call.owner, bytes, route.carrier, route.reason);
+    const auto range = report::tell_route(call.id, call.owner, bytes, route.carrier, route.reason);
     const int rc = run();
     report::tell_call(call.id, route.carrier, route.reason, bytes, start);
     return rc;

@@ -190,7 +190,7 @@ bool wants_report(const settings::Values& values) {
 }
 
 void begin_routes(const settings::Values& values) {
-    if (const std::string problem = report::start_routes(values.debug_folder); !problem.empty())
+    if (const std::string problem = report::start_routes(values.debug, values.debug_folder); !problem.empty())
         std::fprintf(stderr, "switchyard: SWITCHYARD_DEBUG: %s; the lines go to standard error\n", problem.c_str());
 }
 
@@ -245,11 +245,10 @@ int after_init() {
     fastpath::forget_small_counts();
     driver_watch::watch();
     report::covers_host_calls = wants_report(values) || values.trace;
-    report::enabled = report::covers_host_calls || values.debug;
+    begin_routes(values);
+    report::enabled = report::covers_host_calls || report::tells_routes;
     if (values.trace)
         report::begin_trace();
-    if (values.debug)
-        begin_routes(values);
     if (report::covers_host_calls)
         driver_watch::watch_calls();
     else if (gpus)

@@ -81,7 +81,7 @@ const Row& row_of(CallId id) {
 
 int host(const Call& call, Real real) {
     const Operand* operand = call.operands.empty() ? nullptr : &call.operands.back();
-    const report::OpRecord record(call.id);
+    report::OpRecord record(call.id);
     // MPI calls none of its own MPI functions inside these; the program's error handler may call some.
     const call::Outside as_from_program;
     const int rc = real(call);
@@ -247,7 +247,7 @@ request::HostStarter starter_of(const Row& row, const Call& call) {
 // Receives into host memory by `real`, which blocks and fills the status, and completes the transfer when the message
 // may be an envelope.
 template <typename Receiving>
-int receive_on_host(const Call& call, const report::OpRecord& record, Receiving real) {
+int receive_on_host(const Call& call, report::OpRecord& record, Receiving real) {
     const bool can_meet = can_meet_envelope(call);
     MPI_Status own;
     MPI_Status* const seen = fastpath::to_see(call.matching->status, own);
@@ -267,11 +267,13 @@ int receive_on_host(const Call& call, const report::OpRecord& record, Receiving 
 // envelope.
 int small_host_receive(const Row& row, const Call& call, Real real) {
     const Operand& operand = call.operands[0];
-    if (row.form == Form::kBlocking)
-        return receive_on_host(call, report::OpRecord(call.id), [&](MPI_Status* status) {
+    if (row.form == Form::kBlocking) {
+        report::OpRecord record(call.id);
+        return receive_on_host(call, record, [&](MPI_Status* status) {
             return real::Recv(operand.address, static_cast<int>(operand.count), operand.type, call.matching->source,
                               call.matching->receive_tag, call.owner.comm, status);
         });
+    }
     const int rc = host(call, real);
     if (rc != MPI_SUCCESS)
         return rc;
@@ -285,7 +287,7 @@ int small_host_receive(const Row& row, const Call& call, Real real) {
 // Such a receive, or an MPI_Sendrecv with one, where there may be probed messages. Returns nothing when a probed
 // message matches it.
 std::optional<int> posted_host_receive(const Row& row, const Call& call) {
-    const report::OpRecord record(call.id);
+    report::OpRecord record(call.id);
     MPI_Request request = MPI_REQUEST_NULL;
     int rc = MPI_SUCCESS;
     if (!post_unless_probed(call, request, rc))

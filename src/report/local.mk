@@ -22,6 +22,7 @@ report_sources = \
     src/report/counters.cpp src/report/counters.hpp \
     src/report/json.cpp \
     src/report/op_record.hpp \
+    src/report/ranges.cpp src/report/ranges.hpp \
     src/report/report.cpp src/report/report.hpp \
     src/report/routes.cpp src/report/routes.hpp \
     src/report/trace_file.cpp src/report/trace_file.hpp

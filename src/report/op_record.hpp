@@ -26,15 +26,19 @@ class OpRecord {
     void route(Carrier carrier, Reason reason, std::size_t bytes) {
         carrier_ = carrier;
         reason_ = reason;
-        if (tells_routes) [[unlikely]]
+        if (tells_routes && carrier != Carrier::kHost) [[unlikely]] {
             print_route(call_, place_, bytes, carrier, reason);
+            range_.begin(name(call_), bytes, carrier, reason);
+        }
     }
-    void close(std::size_t bytes) const {
+    void close(std::size_t bytes) {
+        range_.end();
         if (enabled)
             tell_operation(call_, carrier_, reason_, bytes, start_, operation_);
     }
     // Records a call that the calling thread has been in since its begin.
-    void close_call(std::size_t bytes) const {
+    void close_call(std::size_t bytes) {
+        range_.end();
         if (enabled)
             tell_call(call_, carrier_, reason_, bytes, start_);
     }
@@ -47,6 +51,7 @@ class OpRecord {
   private:
     CallId call_;
     std::string_view place_;  // in the lines of routes.hpp
+    ranges::OfOperation range_;
     Time start_;
     std::uint64_t operation_ = 0;  // its number in the trace
     Carrier carrier_ = Carrier::kHost;

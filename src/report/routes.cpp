@@ -20,7 +20,7 @@ bool tells_routes = false;
 namespace {
 
 // The file stays open as long as the process, since a thread may still be printing when another is in MPI_Finalize.
-std::FILE* routes_file = stderr;
+std::FILE* routes_file = nullptr;  // null where no lines are wanted
 int routes_rank = 0;
 
 // Opens the rank's file, so that each line is there when it has been printed. Returns "" or why it cannot.
@@ -47,20 +47,26 @@ std::string describe_comm(MPI_Comm comm) {
 
 }  // namespace
 
-std::string start_routes(const std::string& folder) {
+std::string start_routes(bool lines, const std::string& folder) {
     real::Comm_rank(MPI_COMM_WORLD, &routes_rank);
     std::string problem;
-    if (!folder.empty())
+    if (lines)
+        routes_file = stderr;
+    if (lines && !folder.empty())
         problem = open_log(folder);
-    tells_routes = true;
+    ranges::start();
+    tells_routes = lines || ranges::on;
     return problem;
 }
 
 void stop_routes() {
     tells_routes = false;
+    ranges::stop();
 }
 
 std::string_view place_of(const Owner& owner) {
+    if (routes_file == nullptr)
+        return {};
     static std::mutex mutex;
     static auto* const places = new std::unordered_set<std::string>;  // never destroyed: lines refer to its texts
     std::string text;
@@ -73,7 +79,7 @@ std::string_view place_of(const Owner& owner) {
 }
 
 void print_route(CallId call, std::string_view place, std::size_t bytes, Carrier carrier, Reason reason) {
-    if (carrier == Carrier::kHost)
+    if (carrier == Carrier::kHost || routes_file == nullptr)
         return;
     const std::string why = reason == Reason::kNone ? "" : fmt::format(" ({}: {})", name(reason), explain(reason));
     const std::string line =

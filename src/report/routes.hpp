@@ -1,6 +1,6 @@
-// The lines of SWITCHYARD_DEBUG: one for each call with device memory when its transport has been chosen,
-// before the data moves. So the last line of a program that hangs is the call that hangs. Whoever chooses a transport
-// tells it.
+// Routes as they are chosen: which transport each call with device memory takes, told when it has been chosen, before
+// the data moves, by whoever chooses it. SWITCHYARD_DEBUG prints a line for each, so that the last line of a program
+// that hangs is the call that hangs; a tool of NVTX gets a range that begins with it (ranges.hpp).
 #pragma once
 
 #include <cstddef>
@@ -9,28 +9,32 @@
 
 #include "call/call.hpp"
 #include "call/reason.hpp"
+#include "report/ranges.hpp"
 
 namespace swy::report {
 
-extern bool
-    tells_routes;  // from MPI_Init to MPI_Finalize of a process with SWITCHYARD_DEBUG; while false nothing is told
+extern bool tells_routes;  // from MPI_Init to MPI_Finalize of a process in which lines or ranges are wanted
 
-// Opens FOLDER/rank-N.log, or standard error for "". Returns "" or why the folder cannot be written; then it is
-// standard error too. After MPI_Init of the real MPI.
-std::string start_routes(const std::string& folder);
+// Starts the lines, where `lines` says so, to FOLDER/rank-N.log or to standard error for "", and the ranges where a
+// tool asks for them. Returns "" or why the folder cannot be written; then it is standard error too. After MPI_Init of
+// the real MPI.
+std::string start_routes(bool lines, const std::string& folder);
 void stop_routes();
 
-// Returns the name of a communicator or file that has not been freed, as a line has it: "MPI_COMM_WORLD (4
-// ranks)"; "" for an owner without one. It lives as long as the process.
+// Returns the name of a communicator or file that has not been freed, as a line has it: "MPI_COMM_WORLD (4 ranks)"; ""
+// for an owner without one, and where no lines are wanted. It lives as long as the process.
 std::string_view place_of(const Owner& owner);
 
-// Prints the line, unless the transport is the host's. Thread-safe.
+// Prints the line, where lines are wanted, unless the transport is the host's. Thread-safe.
 void print_route(CallId call, std::string_view place, std::size_t bytes, Carrier carrier, Reason reason);
 
-// The same, of a call that this thread is in.
-inline void tell_route(CallId call, const Owner& owner, std::size_t bytes, Carrier carrier, Reason reason) {
-    if (tells_routes && carrier != Carrier::kHost) [[unlikely]]
-        print_route(call, place_of(owner), bytes, carrier, reason);
+// The same of a call that this thread is in; its range ends with the object.
+[[nodiscard]] inline ranges::InThread tell_route(CallId call, const Owner& owner, std::size_t bytes, Carrier carrier,
+                                                 Reason reason) {
+    if (!tells_routes || carrier == Carrier::kHost) [[likely]]
+        return {};
+    print_route(call, place_of(owner), bytes, carrier, reason);
+    return {name(call), bytes, carrier, reason};
 }
 
 }  // namespace swy::report

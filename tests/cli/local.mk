@@ -5,7 +5,14 @@ tests_cli_known_calls_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cli_known_calls_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath-link,vgpu/lib
 tests_cli_known_calls_LDADD = vgpu/lib/libcudart.so.$(CUDA_MAJOR) $(MPI_LIBS)
 
-cli_tests = tests/cli/ci.test tests/cli/completion.test tests/cli/debug.test tests/cli/doctor.test tests/cli/examples.test tests/cli/gpus.test tests/cli/idle_gpus.test tests/cli/info.test tests/cli/manual.test tests/cli/manual_commands.test tests/cli/newcomer.test tests/cli/page.test tests/cli/report.test tests/cli/run.test \
+# A tool of NVTX for nvtx.test: a library by itself, which no other program needs.
+check_DATA += tests/cli/nvtx_recorder.so
+EXTRA_DIST += tests/cli/nvtx_recorder.c
+CLEANFILES += tests/cli/nvtx_recorder.so
+tests/cli/nvtx_recorder.so: tests/cli/nvtx_recorder.c
+	$(AM_V_CC)$(CC) $(CFLAGS) -shared -fPIC -I$(top_srcdir) -o $@ $(srcdir)/tests/cli/nvtx_recorder.c
+
+cli_tests = tests/cli/ci.test tests/cli/completion.test tests/cli/debug.test tests/cli/doctor.test tests/cli/examples.test tests/cli/gpus.test tests/cli/idle_gpus.test tests/cli/info.test tests/cli/manual.test tests/cli/manual_commands.test tests/cli/newcomer.test tests/cli/nvtx.test tests/cli/page.test tests/cli/report.test tests/cli/run.test \
     tests/cli/saved_report.test tests/cli/topo.test tests/cli/trace.test tests/cli/tune.test \
     tests/cli/user_environment.test
 TESTS += $(cli_tests)

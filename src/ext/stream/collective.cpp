@@ -153,7 +153,7 @@ int no_stream(CallId id, MPI_Comm comm) {
 
 int by_host(CallId id, Communicator& comm, Reason reason, std::size_t bytes, const Ordinary& ordinary,
             report::Time start) {
-    report::tell_route(id, Owner(comm.handle), bytes, Carrier::kStaged, reason);
+    const auto range = report::tell_route(id, Owner(comm.handle), bytes, Carrier::kStaged, reason);
     if (const std::string failure = comm.wait_for_stream(); !failure.empty())
         return failed(id, comm, failure);
     const int code = ordinary();
@@ -201,7 +201,7 @@ int collective(CallId id, const Call& call, const Ordinary& ordinary) {
             reason = enqueued.prepare(problem);
             if (!problem.empty() || reason != Reason::kNone)
                 return problem;
-            report::tell_route(id, call.owner, bytes, Carrier::kNccl, Reason::kNone);
+            const auto range = report::tell_route(id, call.owner, bytes, Carrier::kNccl, Reason::kNone);
             return enqueued.launch();
         });
     }
@@ -221,7 +221,7 @@ int barrier(CallId id, MPI_Comm handle, const Ordinary& ordinary) {
         return no_stream(id, handle);
     if (!comm->direct())
         return by_host(id, *comm, comm->reason, 0, ordinary, start);
-    report::tell_route(id, Owner(handle), 0, Carrier::kNccl, Reason::kNone);
+    const auto range = report::tell_route(id, Owner(handle), 0, Carrier::kNccl, Reason::kNone);
     {
         const std::scoped_lock lock(comm->mutex);
         const std::string failure = in_order(*comm, [&] {

@@ -189,9 +189,8 @@ std::size_t bytes_of(const MessageCall& call) {
     return call.peer == MPI_PROC_NULL ? 0 : static_cast<std::size_t>(call.count) * datatype::size_of(call.type);
 }
 
-void tell_route(const MessageCall& call, Carrier carrier, Reason reason) {
-    if (report::tells_routes)
-        report::tell_route(call.id, Owner(call.comm), bytes_of(call), carrier, reason);
+report::ranges::InThread tell_route(const MessageCall& call, Carrier carrier, Reason reason) {
+    return report::tell_route(call.id, Owner(call.comm), report::tells_routes ? bytes_of(call) : 0, carrier, reason);
 }
 
 void tell(const MessageCall& call, Carrier carrier, Reason reason, report::Time start) {
@@ -201,7 +200,7 @@ void tell(const MessageCall& call, Carrier carrier, Reason reason, report::Time 
 
 // The host makes the call, once the stream's work is done.
 int by_host(const MessageCall& call, Communicator& comm, const Ordinary& ordinary, report::Time start) {
-    tell_route(call, Carrier::kStaged, comm.reason);
+    const auto range = tell_route(call, Carrier::kStaged, comm.reason);
     if (const std::string failure = comm.wait_for_stream(); !failure.empty())
         return failed(call, comm, failure);
     const int code = ordinary();
@@ -233,7 +232,7 @@ int message(const MessageCall& call, MPI_Status* status, const Ordinary& ordinar
     if (const std::string why = refusal(call); !why.empty())
         return failed(call, *comm, why);
     const auto made = std::make_shared<Message>(Message{call, comm});
-    tell_route(call, Carrier::kNccl, Reason::kNone);
+    const auto range = tell_route(call, Carrier::kNccl, Reason::kNone);
     {
         const std::scoped_lock lock(comm->mutex);
         std::string failure = comm->trouble();
@@ -263,7 +262,7 @@ int begin_message(const MessageCall& call, MPI_Request* request, const Ordinary&
         code != MPI_SUCCESS)
         return code;
     const auto made = std::make_shared<Message>(Message{call, comm});
-    tell_route(call, Carrier::kNccl, Reason::kNone);
+    const auto range = tell_route(call, Carrier::kNccl, Reason::kNone);
     {
         const std::scoped_lock lock(comm->mutex);
         comm->pending.push_back(made);
