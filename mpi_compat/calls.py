@@ -238,11 +238,6 @@ def large_form(row):
             type_ = re.sub(r"\bint\b", "MPI_Count", type_)
         arguments.append(Argument(type_, a.name, a.brackets))
     words = [w for w in row.words if w != "large"]
-    # A large vector of counts has no description in an Operand yet.
-    if any("_" in b.shape or b.shape in ("sum", "own") for b in row.buffers):
-        words = ["refused" if w in TREATMENTS else w for w in words]
-    elif row.treatment == "routed":
-        words = ["staged" if w == "routed" else w for w in words]
     return dataclasses.replace(row, name=row.name + "_c", arguments=arguments, words=tuple(words), document="MPI 4.0",
                                section="2.5.8", small=row.name)
 

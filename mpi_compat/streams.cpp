@@ -31,7 +31,7 @@ int check_up(const char* function) {
 }
 
 Operand in(const void* address, MPI_Count count, MPI_Datatype type, Shape shape = Shape::kOne, At at = At::kAll) {
-    return {.address = const_cast<void*>(address), .count = count, .type = type, .shape = shape, .at = at};
+    return {.address = const_cast<void*>(address), .count = count, .type = type, .at = at, .shape = shape};
 }
 
 // An output operand; with `in_place` MPI reads it too.
@@ -41,8 +41,8 @@ Operand out(void* address, MPI_Count count, MPI_Datatype type, bool in_place, Sh
             .count = count,
             .type = type,
             .access = in_place ? Access::kInOut : Access::kOut,
-            .shape = shape,
-            .at = at};
+            .at = at,
+            .shape = shape};
 }
 
 // A collective with one operand for each of two buffers.

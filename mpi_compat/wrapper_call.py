@@ -33,14 +33,17 @@ def matching_fields(row):
     return fields
 
 
+def vector(buffer):
+    """Tells whether blocks have counts of their own."""
+    return "_" in buffer.shape or buffer.shape in ("sum", "own")
+
+
 def operand_fields(row, buffer):
     in_place = row.in_place if row.in_place and row.in_place.target == buffer.name else None
     argument = row.argument(buffer.name)
     address = f"const_cast<void*>({buffer.name})" if argument.type.startswith("const") else buffer.name
     fields = [f".address = {address}"]
-    vector = "_" in buffer.shape or buffer.shape in ("sum", "own")
-    large = vector and "MPI_Count" in row.argument(buffer.count).type
-    if buffer.shape != "address" and not vector:
+    if buffer.shape != "address" and not vector(buffer):
         fields.append(f".count = {f'MPI_Count{{{buffer.count}}} * {buffer.times}' if buffer.times else buffer.count}")
     if buffer.shape == "bytes":
         fields.append(".type = MPI_BYTE")
@@ -50,17 +53,25 @@ def operand_fields(row, buffer):
     if in_place:
         access = f"{in_place.sentinel} == MPI_IN_PLACE ? Access::kInOut : {access}"
     fields.append(f".access = {access}")
-    fields.append(f".shape = {shape(row, buffer, in_place) if not large else 'Shape::kAddress'}")
     if buffer.at_root:
         fields.append(".at = At::kRoot")
-    if vector and not large:
-        fields.append(f".counts = {buffer.count}")
+    if width(row, buffer) != "kInt":
+        fields.append(f".width = Width::{width(row, buffer)}")
+    fields.append(f".shape = {shape(row, buffer, in_place)}")
+    if vector(buffer):
+        fields.append(f".count_array = {buffer.count}")
         if buffer.displs:
-            offsets = "MPI_Aint" in row.argument(buffer.displs).type
-            fields.append(f".{'offsets' if offsets else 'displs'} = {buffer.displs}")
+            fields.append(f".displ_array = {buffer.displs}")
         if buffer.shape.endswith("_bytes"):
             fields.append(f".types = {buffer.type}")
     return fields
+
+
+def width(row, buffer):
+    """The types of the numbers in the buffer's arrays, if it has some."""
+    if vector(buffer) and "MPI_Count" in row.argument(buffer.count).type:
+        return "kLarge"
+    return "kOffset" if buffer.displs and "MPI_Aint" in row.argument(buffer.displs).type else "kInt"
 
 
 def shape(row, buffer, in_place):
@@ -98,9 +109,9 @@ def forwarded(row):
             passed = f"use[{i}].count"
             replaced[buffer.count] = passed if count == "MPI_Count" else f"static_cast<{count}>({passed})"
             replaced[buffer.type] = f"use[{i}].type"
-        elif buffer.displs and "MPI_Count" not in row.argument(buffer.count).type:
-            offsets = "MPI_Aint" in row.argument(buffer.displs).type
-            replaced[buffer.displs] = f"use[{i}].{'offsets' if offsets else 'displs'}"
+        elif buffer.displs:
+            number = "int" if width(row, buffer) == "kInt" else "MPI_Aint"
+            replaced[buffer.displs] = f"static_cast<const {number}*>(use[{i}].displ_array)"
             replaced[buffer.type] = f"use[{i}].type{'s' if buffer.shape.endswith('_bytes') else ''}"
     if row.op():
         replaced[row.op().name] = "combine"

@@ -124,6 +124,9 @@ def persistent_allreduce(rows, present):
 
 def real_header(rows, present):
     lines = "\n".join(f"extern {pointer(r, real_name(r.name))};" for r in callable_rows(present))
+    names = {r.name for r in present}
+    absent = "\n".join(f"inline {pointer(r, real_name(r.name))} = nullptr;" for r in rows
+                       if r.small and r.name.startswith("MPI_I") and r.has("routed") and r.name not in names)
     return f"""{WARNING}// The real MPI functions: real::Send is the underlying MPI library's MPI_Send
 // (MPIX_X is real::XX). All of Switchyard calls MPI through these and by no other name, so that it neither calls its own
 // wrappers nor shows up in a profiling tool. Each is a pointer that finds its function at its first call.
@@ -138,6 +141,9 @@ namespace swy::real {{
 
 // MPI_Allreduce_init under the name that this MPI has for it; null where it has none.
 {persistent_allreduce(rows, present)}
+
+// The large-count forms that this MPI does not have.
+{absent}
 
 }}  // namespace swy::real
 #pragma GCC visibility pop

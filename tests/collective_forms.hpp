@@ -1,5 +1,6 @@
 // MPI's collectives in their three forms behind one name: forms::Bcast() is MPI_Bcast, or MPI_Ibcast and what completes
-// it, or a persistent request made, started, completed and freed, as forms::current says. Test programs only.
+// it, or a persistent request made, started, completed and freed, as forms::current says; with SWY_LARGE_COUNTS defined
+// their large-count forms. Test programs only.
 #pragma once
 
 #include <mpi.h>
@@ -8,6 +9,12 @@
 
 #include <functional>
 #include <string>
+
+#ifdef SWY_LARGE_COUNTS
+#include <string_view>
+
+#include "large_counts.hpp"
+#endif
 
 namespace forms {
 
@@ -53,11 +60,21 @@ inline constexpr const char* kPersistentPrefix = "MPI_";
 #define FORMS_PERSISTENT(name) MPIX_##name##_init
 inline constexpr const char* kPersistentPrefix = "MPIX_";
 #endif
+#ifdef SWY_LARGE_COUNTS
+#define FORMS_OF(name, small)                                                                                       \
+    template <typename... A>                                                                                        \
+    int name(A... arguments) {                                                                                      \
+        const bool own = std::string_view(#name) == "Reduce_scatter";                                               \
+        const int entries = large::entries(large::comm_of(arguments...), own);                                      \
+        return call<MPI_##name##_c, MPI_I##small##_c, MPI_##name##_init_c>(large::argument(arguments, entries)...); \
+    }
+#else
 #define FORMS_OF(name, small)                                                        \
     template <typename... A>                                                         \
     int name(A... arguments) {                                                       \
         return call<MPI_##name, MPI_I##small, FORMS_PERSISTENT(name)>(arguments...); \
     }
+#endif
 
 FORMS_OF(Bcast, bcast)
 FORMS_OF(Gather, gather)

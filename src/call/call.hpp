@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>
@@ -36,7 +37,7 @@ enum class Shape : std::uint8_t {
     kRanksVector,    // block r: counts[r] elements of type at address + displs[r] * extent(type)
     kRanksBytes,     // block r: counts[r] elements of types[r] at address + displs[r] bytes (MPI_Alltoallw)
     kSourcesVector,  // as kRanksVector
-    kSourcesBytes,   // as kRanksBytes, with offsets (MPI_Aint) for displs (MPI_Neighbor_alltoallw)
+    kSourcesBytes,   // as kRanksBytes
     kTargetsVector,
     kTargetsBytes,
     kAddress,  // an address whose length the call does not say (MPI_Win_create's is count bytes: kOne with MPI_BYTE)
@@ -49,17 +50,48 @@ constexpr bool begins_at_address(Shape shape) {
 // When the operand is significant at all (MPI 4.0 chapter 6, "significant only at root").
 enum class At : std::uint8_t { kAll, kRoot, kNotRoot };
 
-struct Operand {
+// Of the numbers in an operand's `counts` and `displs`.
+enum class Width : std::uint8_t {
+    kInt,     // int
+    kOffset,  // int counts, MPI_Aint displacements (MPI_Neighbor_alltoallw)
+    kLarge,   // MPI_Count counts, MPI_Aint displacements (the large-count forms)
+};
+
+// An array of numbers, one for each block, read as the wider of their two types.
+template <typename Large>
+class Numbers {
+  public:
+    constexpr Numbers() = default;
+    constexpr Numbers(const void* numbers, bool large) : numbers_(numbers), large_(large) {}
+
+    explicit constexpr operator bool() const { return numbers_ != nullptr; }
+    constexpr std::size_t bytes_each() const { return large_ ? sizeof(Large) : sizeof(int); }
+    template <typename Index>
+    Large operator[](Index r) const {
+        return large_ ? static_cast<const Large*>(numbers_)[r] : Large{static_cast<const int*>(numbers_)[r]};
+    }
+
+  private:
+    const void* numbers_ = nullptr;
+    bool large_ = false;
+};
+
+// Aligned so that its size is a power of two: loops over operands, which host calls have, divide by it.
+struct alignas(16) Operand {
     void* address = nullptr;  // as the program passed it, MPI_IN_PLACE and MPI_BOTTOM included
     MPI_Count count = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
     Access access = Access::kIn;
-    Shape shape = Shape::kOne;
     At at = At::kAll;
-    const int* counts = nullptr;
-    const int* displs = nullptr;
-    const MPI_Aint* offsets = nullptr;
+    Width width = Width::kInt;
+    Shape shape = Shape::kOne;
+    // As the program passes them. Displacements are extents of the type, or bytes where there are `types`.
+    const void* count_array = nullptr;
+    const void* displ_array = nullptr;
     const MPI_Datatype* types = nullptr;
+
+    Numbers<MPI_Count> counts() const { return {count_array, width == Width::kLarge}; }
+    Numbers<MPI_Aint> displs() const { return {displ_array, width != Width::kInt}; }
 };
 
 // Whose error handler is asked when a call fails.
@@ -116,7 +148,7 @@ struct Call {
 };
 
 // The real MPI function behind a call. It is called with the operands to use in place of the program's (same number,
-// same order; only address, count, type, types, displs and offsets are used, and all but the address only where the
+// same order; only address, count, type, types and displ_array are used, and all but the address only where the
 // call has arguments of its own for that operand). Does not own what it refers to.
 class Real {
   public:

@@ -1,7 +1,6 @@
 #include "coll/operands.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "coll/tuning.hpp"
 #include "comm/state.hpp"
@@ -13,6 +12,17 @@
 
 namespace swy::coll {
 namespace {
+
+// 0 where a count is not valid.
+std::size_t sum(Numbers<MPI_Count> counts, int ranks) {
+    std::size_t total = 0;
+    for (int r = 0; r < ranks; ++r) {
+        if (counts[r] < 0)
+            return 0;
+        total += static_cast<std::size_t>(counts[r]);
+    }
+    return total;
+}
 
 // Elements of an operand's blocks together, for the shapes whose counts the call itself holds; 0 for the others.
 std::size_t elements(const Operand& operand, int ranks) {
@@ -26,9 +36,7 @@ std::size_t elements(const Operand& operand, int ranks) {
         case Shape::kRanksSum:
         case Shape::kRanksOwn:
         case Shape::kRanksVector:
-            if (std::any_of(operand.counts, operand.counts + ranks, [](int c) { return c < 0; }))
-                return 0;
-            return std::accumulate(operand.counts, operand.counts + ranks, std::size_t{0});
+            return sum(operand.counts(), ranks);
         default:
             return 0;
     }
@@ -74,17 +82,19 @@ bool is_significant(const Call& call, const Operand& operand, int rank) {
 // Tells whether every block of a vector operand begins in memory that is known to be the host's, without asking the
 // driver; false leaves it open.
 bool has_blocks_on_host(const Call& call, const Operand& operand, const comm::State* comm) {
-    if (operand.shape != Shape::kRanksVector || comm == nullptr || comm->inter)
+    if (operand.shape != Shape::kRanksVector || operand.width != Width::kInt || comm == nullptr || comm->inter)
         return false;
     if (!is_significant(call, operand, comm->rank))  // its counts need not be there
         return true;
     const auto extent = static_cast<MPI_Aint>(datatype::predefined_size(operand.type));
-    if (operand.counts == nullptr || operand.displs == nullptr || !datatype::known_predefined(operand.type))
+    const auto* counts = static_cast<const int*>(operand.count_array);
+    const auto* displs = static_cast<const int*>(operand.displ_array);
+    if (counts == nullptr || displs == nullptr || !datatype::known_predefined(operand.type))
         return false;
     const auto first = reinterpret_cast<std::uintptr_t>(operand.address);
     for (int r = 0; r < comm->size; ++r) {
-        const auto offset = static_cast<std::uintptr_t>(operand.displs[r] * extent);
-        if (operand.counts[r] > 0 && !device::known_host(reinterpret_cast<void*>(first + offset)))
+        const auto offset = static_cast<std::uintptr_t>(displs[r] * extent);
+        if (counts[r] > 0 && !device::known_host(reinterpret_cast<void*>(first + offset)))
             return false;
     }
     return true;
@@ -148,7 +158,7 @@ std::size_t message_bytes(const Call& call) {
     if (size_is_unknown(call.id))
         return 0;
     Operand operand = sized_operand(call);
-    const bool has_counts = operand.counts != nullptr;
+    const bool has_counts = operand.count_array != nullptr;
     if (!has_counts)
         operand.shape = Shape::kOne;
     return elements(operand, has_counts ? ranks_of(call) : 1) * datatype::size_of(operand.type);

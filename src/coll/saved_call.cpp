@@ -1,5 +1,8 @@
 #include "coll/saved_call.hpp"
 
+#include <cstring>
+#include <type_traits>
+
 #include "datatype/extension.hpp"
 #include "datatype/quick.hpp"
 #include "pack/neighbours.hpp"
@@ -46,20 +49,19 @@ void SavedCall::keep(Operand& operand, Arrays& arrays, bool used, std::size_t en
     }
     if (operand.types == nullptr)
         operand.type = keep(operand.type, used);
-    const auto copied = [&](auto& copy, auto& array) {
+    const auto keep_array = [&](std::vector<std::byte>& copy, const void*& array, std::size_t bytes_each) {
         if (array == nullptr)
             return;
-        copy.assign(entries, {});
+        copy.resize(entries * bytes_each);
         if (used)
-            copy.assign(array, array + entries);
+            std::memcpy(copy.data(), array, copy.size());
         array = copy.data();
     };
     const MPI_Datatype* types = operand.types;
-    copied(arrays.counts, operand.counts);
-    copied(arrays.displs, operand.displs);
-    copied(arrays.offsets, operand.offsets);
+    keep_array(arrays.counts, operand.count_array, operand.counts().bytes_each());
+    keep_array(arrays.displs, operand.displ_array, operand.displs().bytes_each());
     for (std::size_t r = 0; types != nullptr && r < entries; ++r)
-        arrays.types.push_back(used ? keep(types[r], arrays.counts[r] != 0) : MPI_BYTE);
+        arrays.types.push_back(used ? keep(types[r], operand.counts()[r] != 0) : MPI_BYTE);
     if (types != nullptr)
         operand.types = arrays.types.data();
 }
@@ -71,52 +73,83 @@ MPI_Datatype SavedCall::keep(MPI_Datatype type, bool used) {
     return types_.emplace_back(type).get();
 }
 
-int call_again(const Call& call, const Operand* use, MPI_Comm comm, MPI_Request* request) {
+namespace {
+
+// call_again() with the functions and types of one kind of form: those with int counts, or the large-count ones, which
+// no program calls where MPI lacks them.
+template <bool kLarge>
+int call_form(const Call& call, const Operand* use, MPI_Comm comm, MPI_Request* request) {
     const Operand& a = use[0];
     const Operand& b = use[call.operands.size() - 1];
-    const auto sent = static_cast<int>(a.count);
-    const auto received = static_cast<int>(b.count);
+    const auto of = [](auto small, auto large) {
+        if constexpr (kLarge)
+            return large;
+        else
+            return small;
+    };
+    using Count = std::conditional_t<kLarge, MPI_Count, int>;
+    using Displ = std::conditional_t<kLarge, MPI_Aint, int>;
+    const auto sent = static_cast<Count>(a.count);
+    const auto received = static_cast<Count>(b.count);
+    const auto *a_counts = static_cast<const Count*>(a.count_array),
+               *b_counts = static_cast<const Count*>(b.count_array);
+    const auto *a_displs = static_cast<const Displ*>(a.displ_array),
+               *b_displs = static_cast<const Displ*>(b.displ_array);
     const MPI_Op op = datatype::operator_for(call.op, b.type, true);
     switch (blocking_form(call.id)) {
         case CallId::kBcast:
-            return real::Ibcast(a.address, sent, a.type, call.root, comm, request);
+            return of(real::Ibcast, real::Ibcast_c)(a.address, sent, a.type, call.root, comm, request);
         case CallId::kGather:
-            return real::Igather(a.address, sent, a.type, b.address, received, b.type, call.root, comm, request);
+            return of(real::Igather, real::Igather_c)(a.address, sent, a.type, b.address, received, b.type, call.root,
+                                                      comm, request);
         case CallId::kGatherv:
-            return real::Igatherv(a.address, sent, a.type, b.address, b.counts, b.displs, b.type, call.root, comm,
-                                  request);
+            return of(real::Igatherv, real::Igatherv_c)(a.address, sent, a.type, b.address, b_counts, b_displs, b.type,
+                                                        call.root, comm, request);
         case CallId::kScatter:
-            return real::Iscatter(a.address, sent, a.type, b.address, received, b.type, call.root, comm, request);
+            return of(real::Iscatter, real::Iscatter_c)(a.address, sent, a.type, b.address, received, b.type, call.root,
+                                                        comm, request);
         case CallId::kScatterv:
-            return real::Iscatterv(a.address, a.counts, a.displs, a.type, b.address, received, b.type, call.root, comm,
-                                   request);
+            return of(real::Iscatterv, real::Iscatterv_c)(a.address, a_counts, a_displs, a.type, b.address, received,
+                                                          b.type, call.root, comm, request);
         case CallId::kAllgather:
-            return real::Iallgather(a.address, sent, a.type, b.address, received, b.type, comm, request);
+            return of(real::Iallgather, real::Iallgather_c)(a.address, sent, a.type, b.address, received, b.type, comm,
+                                                            request);
         case CallId::kAllgatherv:
-            return real::Iallgatherv(a.address, sent, a.type, b.address, b.counts, b.displs, b.type, comm, request);
+            return of(real::Iallgatherv, real::Iallgatherv_c)(a.address, sent, a.type, b.address, b_counts, b_displs,
+                                                              b.type, comm, request);
         case CallId::kAlltoall:
-            return real::Ialltoall(a.address, sent, a.type, b.address, received, b.type, comm, request);
+            return of(real::Ialltoall, real::Ialltoall_c)(a.address, sent, a.type, b.address, received, b.type, comm,
+                                                          request);
         case CallId::kAlltoallv:
-            return real::Ialltoallv(a.address, a.counts, a.displs, a.type, b.address, b.counts, b.displs, b.type, comm,
-                                    request);
+            return of(real::Ialltoallv, real::Ialltoallv_c)(a.address, a_counts, a_displs, a.type, b.address, b_counts,
+                                                            b_displs, b.type, comm, request);
         case CallId::kAlltoallw:
-            return real::Ialltoallw(a.address, a.counts, a.displs, a.types, b.address, b.counts, b.displs, b.types,
-                                    comm, request);
+            return of(real::Ialltoallw, real::Ialltoallw_c)(a.address, a_counts, a_displs, a.types, b.address, b_counts,
+                                                            b_displs, b.types, comm, request);
         case CallId::kReduce:
-            return real::Ireduce(a.address, b.address, sent, a.type, op, call.root, comm, request);
+            return of(real::Ireduce, real::Ireduce_c)(a.address, b.address, sent, a.type, op, call.root, comm, request);
         case CallId::kAllreduce:
-            return real::Iallreduce(a.address, b.address, received, b.type, op, comm, request);
+            return of(real::Iallreduce, real::Iallreduce_c)(a.address, b.address, received, b.type, op, comm, request);
         case CallId::kReduceScatter:
-            return real::Ireduce_scatter(a.address, b.address, b.counts, b.type, op, comm, request);
+            return of(real::Ireduce_scatter, real::Ireduce_scatter_c)(a.address, b.address, b_counts, b.type, op, comm,
+                                                                      request);
         case CallId::kReduceScatterBlock:
-            return real::Ireduce_scatter_block(a.address, b.address, received, b.type, op, comm, request);
+            return of(real::Ireduce_scatter_block, real::Ireduce_scatter_block_c)(a.address, b.address, received,
+                                                                                  b.type, op, comm, request);
         case CallId::kScan:
-            return real::Iscan(a.address, b.address, received, b.type, op, comm, request);
+            return of(real::Iscan, real::Iscan_c)(a.address, b.address, received, b.type, op, comm, request);
         case CallId::kExscan:
-            return real::Iexscan(a.address, b.address, received, b.type, op, comm, request);
+            return of(real::Iexscan, real::Iexscan_c)(a.address, b.address, received, b.type, op, comm, request);
         default:
             return MPI_ERR_INTERN;
     }
+}
+
+}  // namespace
+
+int call_again(const Call& call, const Operand* use, MPI_Comm comm, MPI_Request* request) {
+    return plain(call.id) == call.id ? call_form<false>(call, use, comm, request)
+                                     : call_form<true>(call, use, comm, request);
 }
 
 }  // namespace swy::coll

@@ -24,8 +24,7 @@ class SavedCall {
   private:
     static constexpr std::size_t kOperands = 2;
     struct Arrays {
-        std::vector<int> counts, displs;
-        std::vector<MPI_Aint> offsets;
+        std::vector<std::byte> counts, displs;
         std::vector<MPI_Datatype> types;
     };
     void keep(Operand& operand, Arrays& arrays, bool used, std::size_t entries);
@@ -37,8 +36,8 @@ class SavedCall {
     Call call_;
 };
 
-// Makes the real non-blocking call of the same kind with these operands, on another communicator of the same group.
-// Returns MPI's code.
+// Makes the real non-blocking call of the same kind with these operands, on another communicator of the same group; the
+// large-count form where the call is one. Returns MPI's code.
 int call_again(const Call& call, const Operand* operands, MPI_Comm comm, MPI_Request* request);
 
 }  // namespace swy::coll

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
-#include <span>
 #include <utility>
 
 #include "datatype/element.hpp"
@@ -61,8 +60,10 @@ ncclResult_t reduce_scatter_block(const Launch& l) {
 }
 
 ncclResult_t reduce_scatter(const Launch& l) {
-    const std::span counts(l.work.counts, static_cast<std::size_t>(l.size));
-    if (std::equal(counts.begin() + 1, counts.end(), counts.begin()))
+    int alike = 1;
+    while (alike < l.size && l.work.counts[alike] == l.work.counts[0])
+        ++alike;
+    if (alike == l.size)
         return reduce_scatter_block(l);
     // Blocks of different sizes take one reduction to each rank that has a block.
     const auto* send = static_cast<const std::byte*>(l.work.send);
@@ -138,8 +139,8 @@ bool depends_on_order(datatype::Operator op, datatype::Element element) {
 }
 
 Reason map_elements(const Row& row, const Call& call, const Operand& operand, int rank, Work& work) {
-    work.counts = operand.counts;
-    const auto count = static_cast<std::size_t>(operand.counts != nullptr ? operand.counts[rank] : operand.count);
+    work.counts = operand.counts();
+    const auto count = static_cast<std::size_t>(work.counts ? work.counts[rank] : operand.count);
     if (!row.reduces) {
         work.type = ncclInt8;
         work.type_bytes = 1;
@@ -184,7 +185,7 @@ Ends ends_of(const Call& call, int rank) {
             ends.in_place = true;
             continue;
         }
-        if (operand.shape == Shape::kRanksOwn && operand.counts[rank] == 0)
+        if (operand.shape == Shape::kRanksOwn && operand.counts()[rank] == 0)
             continue;
         (operand.access == Access::kIn ? ends.send : ends.recv) = &operand;
     }

@@ -57,7 +57,7 @@ struct Work {
     bool in_place = false;
     std::size_t count = 0, type_bytes = 0;
     // MPI's counts by rank, where they may differ (MPI_Reduce_scatter); `count` then is this rank's.
-    const int* counts = nullptr;
+    Numbers<MPI_Count> counts;
     std::size_t per_element = 1;  // NCCL elements in one MPI element
     int type = 0, op = 0;         // ncclDataType_t, ncclRedOp_t
     int root = 0;

@@ -21,7 +21,7 @@ class Blocks {
     Block at(int r, int peer) {
         if (operand_ == nullptr || operand_->address == MPI_IN_PLACE)
             return {nullptr, 0, peer};
-        const MPI_Count count = operand_->counts != nullptr ? operand_->counts[r] : operand_->count;
+        const MPI_Count count = operand_->counts() ? operand_->counts()[r] : operand_->count;
         const MPI_Datatype type = operand_->types != nullptr ? operand_->types[r] : operand_->type;
         if (count < 0 || (count > 0 && type == MPI_DATATYPE_NULL))
             obstacle = std::max(obstacle, Reason::kNotBuilt);  // an error of the program's, which MPI reports
@@ -41,9 +41,9 @@ class Blocks {
   private:
     MPI_Aint offset(int r, MPI_Count count, const datatype::Layout& layout) const {
         if (operand_->types != nullptr)
-            return operand_->offsets != nullptr ? operand_->offsets[r] : operand_->displs[r];
-        if (operand_->counts != nullptr)
-            return operand_->displs[r] * layout.extent;
+            return operand_->displs()[r];
+        if (operand_->counts())
+            return operand_->displs()[r] * layout.extent;
         return operand_->shape == Shape::kOne ? 0 : r * count * layout.extent;
     }
 

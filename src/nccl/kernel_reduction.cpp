@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 
 #include "datatype/element.hpp"
 #include "datatype/layout.hpp"
@@ -55,13 +54,20 @@ class ReductionPlan {
     bool gap() const { return layout_->size != what_.bytes; }
     bool lands() const { return gap() && !scattered() && result_for(rank_) >= 0; }
 
+    // The elements of all ranks before r, where ranks have counts of their own.
+    std::size_t before(int r) const {
+        std::size_t elements = 0;
+        for (int earlier = 0; earlier < r; ++earlier)
+            elements += static_cast<std::size_t>(sized_.counts()[earlier]);
+        return elements;
+    }
+
     // The part that rank r reduces. Where MPI does not say who gets which result, all ranks reduce equally many
     // elements.
     Part part(int r) const {
         const auto index = static_cast<std::size_t>(r);
         if (id_ == CallId::kReduceScatter)
-            return {std::accumulate(sized_.counts, sized_.counts + r, std::size_t{0}),
-                    static_cast<std::size_t>(sized_.counts[r])};
+            return {before(r), static_cast<std::size_t>(sized_.counts()[r])};
         const auto count = static_cast<std::size_t>(sized_.count);
         if (id_ == CallId::kReduceScatterBlock)
             return {count * index, count};

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <climits>
 
 #include "datatype/layout.hpp"
 #include "datatype/plan.hpp"
@@ -123,8 +122,7 @@ Reason PackedCall::make(const Call& call, Work& work) {
     for (std::size_t i = 0; i < call.operands.size(); ++i) {
         operands_[i] = call.operands[i];
         if (bytes[i] != 0)
-            if (const Reason obstacle = replace(operands_[i], arrays_[i], data[i], at); obstacle != Reason::kNone)
-                return obstacle;
+            replace(operands_[i], arrays_[i], data[i], at);
         at += bytes[i];
     }
     call_.operands = {operands_.data(), call.operands.size()};
@@ -132,30 +130,27 @@ Reason PackedCall::make(const Call& call, Work& work) {
 }
 
 // Replaces the operand by its packed form: the same data as bytes, one block behind the other.
-Reason PackedCall::replace(Operand& operand, Arrays& arrays, const pack::Data& data, std::byte* packed) {
+void PackedCall::replace(Operand& operand, Arrays& arrays, const pack::Data& data, std::byte* packed) {
     const auto size_of = [&](std::size_t r) {
         return datatype::size_of(operand.types != nullptr ? operand.types[r] : operand.type);
     };
     for (std::size_t r = 0; r < data.blocks.size(); ++r) {
-        const std::size_t bytes = operand.counts[r] > 0 ? static_cast<std::size_t>(operand.counts[r]) * size_of(r) : 0;
-        if (bytes > INT_MAX || data.blocks[r] > INT_MAX)
-            return Reason::kDerivedType;
-        arrays.counts.push_back(static_cast<int>(bytes));
-        arrays.displs.push_back(static_cast<int>(data.blocks[r]));
-        arrays.offsets.push_back(static_cast<MPI_Aint>(data.blocks[r]));
+        const MPI_Count count = operand.counts()[r];
+        const std::size_t bytes = count > 0 ? static_cast<std::size_t>(count) * size_of(r) : 0;
+        arrays.counts.push_back(static_cast<MPI_Count>(bytes));
+        arrays.displs.push_back(static_cast<MPI_Aint>(data.blocks[r]));
         arrays.types.push_back(MPI_BYTE);
     }
     operand.address = packed;
     if (!data.blocks.empty()) {
-        operand.counts = arrays.counts.data();
-        operand.displs = operand.displs != nullptr ? arrays.displs.data() : nullptr;
-        operand.offsets = operand.offsets != nullptr ? arrays.offsets.data() : nullptr;
+        operand.width = Width::kLarge;
+        operand.count_array = arrays.counts.data();
+        operand.displ_array = arrays.displs.data();
         operand.types = operand.types != nullptr ? arrays.types.data() : nullptr;
     } else {
         operand.count *= static_cast<MPI_Count>(datatype::size_of(operand.type));
     }
     operand.type = MPI_BYTE;
-    return Reason::kNone;
 }
 
 std::string pack(const Work& work, device::Stream& device_stream) {

@@ -26,11 +26,11 @@ class PackedCall {
 
   private:
     struct Arrays {
-        std::vector<int> counts, displs;
-        std::vector<MPI_Aint> offsets;
+        std::vector<MPI_Count> counts;
+        std::vector<MPI_Aint> displs;
         std::vector<MPI_Datatype> types;
     };
-    Reason replace(Operand& operand, Arrays& arrays, const pack::Data& data, std::byte* packed);
+    void replace(Operand& operand, Arrays& arrays, const pack::Data& data, std::byte* packed);
 
     Call call_{};
     std::array<Operand, 2> operands_;

@@ -124,17 +124,15 @@ class Builder {
 
     // Adds block r of an operand whose blocks have counts of their own.
     void add_block(const Operand& operand, int r) {
-        const MPI_Aint at = operand.offsets != nullptr  ? operand.offsets[r]
-                            : operand.displs != nullptr ? operand.displs[r]
-                                                        : 0;
+        const MPI_Aint at = operand.displs() ? operand.displs()[r] : 0;
         if (operand.types != nullptr)
-            add(operand.types[r], operand.counts[r], at, 0);
+            add(operand.types[r], operand.counts()[r], at, 0);
         else
-            add(operand.type, operand.counts[r], 0, at);
+            add(operand.type, operand.counts()[r], 0, at);
     }
 
     void add_blocks(const Operand& operand, int blocks) {
-        for (int r = 0; operand.counts != nullptr && r < blocks; ++r) {
+        for (int r = 0; operand.counts() && r < blocks; ++r) {
             data_.blocks.push_back(packed);
             add_block(operand, r);
         }
@@ -157,10 +155,10 @@ class Builder {
     const Layout* layout_ = nullptr;
 };
 
-MPI_Count sum(const int* counts, int ranks) {
+MPI_Count sum(Numbers<MPI_Count> counts, int ranks) {
     MPI_Count total = 0;
-    for (int r = 0; counts != nullptr && r < ranks; ++r)
-        total += std::max(counts[r], 0);
+    for (int r = 0; counts && r < ranks; ++r)
+        total += std::max(counts[r], MPI_Count{0});
     return total;
 }
 
@@ -176,9 +174,9 @@ void add_all(Builder& builder, const Call& call, const Operand& operand, const G
         case Shape::kRanksLocal:
             return builder.add(operand.type, operand.count * group.own, 0, 0);
         case Shape::kRanksSum:
-            return builder.add(operand.type, sum(operand.counts, group.own), 0, 0);
+            return builder.add(operand.type, sum(operand.counts(), group.own), 0, 0);
         case Shape::kRanksOwn:
-            return builder.add(operand.type, operand.counts != nullptr ? operand.counts[group.rank] : 0, 0, 0);
+            return builder.add(operand.type, operand.counts() ? operand.counts()[group.rank] : 0, 0, 0);
         case Shape::kRanksVector:
         case Shape::kRanksBytes:
             return builder.add_blocks(operand, group.others);
@@ -244,8 +242,7 @@ Data data_of(const Call& given, const Operand& operand) {
         // MPI_Reduce_scatter(_block) in place reads all blocks and puts the result where the buffer begins (MPI 4.0
         // section 6.10).
         Builder own(data);
-        own.add(operand.type,
-                operand.shape == Shape::kRanksLocal ? operand.count : MPI_Count{operand.counts[group.rank]}, 0, 0);
+        own.add(operand.type, operand.shape == Shape::kRanksLocal ? operand.count : operand.counts()[group.rank], 0, 0);
         data.writes = std::move(own.all);
     } else if (writes) {
         data.writes = std::move(all.all);

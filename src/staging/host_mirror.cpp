@@ -164,13 +164,14 @@ bool HostMirror::make_types() {
         types_.push_back(bytes(element));
     for (std::size_t r = 0; r < data_.blocks.size(); ++r) {
         const std::size_t at = data_.blocks[r] / element;
-        if (operand_.offsets == nullptr && at > INT_MAX)
+        const bool large = operand_.width != Width::kInt;
+        if (!large && at > INT_MAX)
             return false;
         offsets_.push_back(static_cast<MPI_Aint>(at));
-        displs_.push_back(operand_.offsets == nullptr ? static_cast<int>(at) : 0);
+        displs_.push_back(large ? 0 : static_cast<int>(at));
         if (!typed)
             continue;
-        const std::size_t size = operand_.counts[r] > 0 ? datatype::size_of(operand_.types[r]) : 0;
+        const std::size_t size = operand_.counts()[r] > 0 ? datatype::size_of(operand_.types[r]) : 0;
         types_.push_back(size > 0 ? bytes(size) : operand_.types[r]);
     }
     return std::none_of(made_.begin(), made_.end(), [](const auto& made) { return made.second == MPI_DATATYPE_NULL; });
@@ -207,10 +208,9 @@ Operand HostMirror::substitute() const {
             use.types = types_.data();
         else
             use.type = types_.front();
-        if (operand_.displs != nullptr)
-            use.displs = displs_.data();
-        if (operand_.offsets != nullptr)
-            use.offsets = offsets_.data();
+        if (operand_.displ_array != nullptr)
+            use.displ_array =
+                operand_.width == Width::kInt ? static_cast<const void*>(displs_.data()) : offsets_.data();
     } else {
         use.address = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(operand_.address) + moved_);
     }

@@ -12,12 +12,35 @@ check_DATA += tests/wrappers/every/wrappers.o
 CLEANFILES += tests/wrappers/every/*
 tests/wrappers/every/wrappers.o: mpi_compat/generated.stamp
 	@$(MKDIR_P) tests/wrappers/every
-	$(AM_V_at)$(PYTHON3) $(top_srcdir)/mpi_compat/generate.py --list optional >tests/wrappers/every/names.txt
+	$(AM_V_at)$(PYTHON3) $(top_srcdir)/mpi_compat/generate.py --list optional | cat - mpi_compat/available.txt \
+	    >tests/wrappers/every/names.txt
 	$(AM_V_at)$(PYTHON3) $(top_srcdir)/mpi_compat/generate.py --available tests/wrappers/every/names.txt \
 	    --headers tests/wrappers/every --sources tests/wrappers/every
 	$(AM_V_at)cat tests/wrappers/every/wrappers_*.cpp >tests/wrappers/every/all.cpp
-	$(AM_V_CXX)$(CXX) -Itests/wrappers/every $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(AM_CXXFLAGS) $(CXXFLAGS) -O0 -fPIC \
-	    -c -o $@ tests/wrappers/every/all.cpp
+	$(AM_V_CXX)$(every_compile) -o $@ tests/wrappers/every/all.cpp
+every_compile = $(CXX) -Itests/wrappers/every $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(NCCL_CPPFLAGS) \
+    $(AM_CXXFLAGS) $(CXXFLAGS) -O0 -fPIC -MMD -MP -c
+-include tests/wrappers/every/wrappers.d tests/wrappers/every/real.d tests/wrappers/every/coll.d
+
+# The library over an MPI that has all of MPI 4: these wrappers, and what calls MPI by their real functions. The rest is taken
+# from the archive, whose objects of the same functions are not wanted then.
+if UNITY
+every_coll = unity/coll.cpp
+else
+every_coll = $(top_srcdir)/src/coll/saved_call.cpp
+endif
+every_others = $(filter-out unity/wrappers.lo mpi_compat/wrappers_%.lo,$(libswitchyard_la_OBJECTS))
+every_objects = $(foreach o,$(every_others),$(dir $(o)).libs/$(notdir $(o:.lo=.o)))
+check_DATA += tests/wrappers/every/libswitchyard.so
+tests/wrappers/every/real.o: tests/wrappers/every/wrappers.o
+	$(AM_V_CXX)$(every_compile) -o $@ tests/wrappers/every/real.cpp
+tests/wrappers/every/coll.o: tests/wrappers/every/wrappers.o
+	$(AM_V_CXX)$(every_compile) -o $@ $(every_coll)
+tests/wrappers/every/libswitchyard.so: tests/wrappers/every/wrappers.o tests/wrappers/every/real.o \
+    tests/wrappers/every/coll.o libswitchyard.la
+	$(AM_V_CXXLD)$(CXX) -shared $(AM_CXXFLAGS) $(CXXFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(every_objects) \
+	    .libs/libswy.a -Wl,--version-script=$(top_srcdir)/src/switchyard.map $(HWLOC_LIBS) -ldl \
+	    -Wl,--no-as-needed $(MPI_LIBS) $(SANITIZER_LIBS)
 
 EXTRA_PROGRAMS += tests/wrappers/exchange_c tests/wrappers/exchange_c_relinked tests/wrappers/exchange_cxx \
     tests/wrappers/exchange_cxx_relinked tests/wrappers/io tests/wrappers/memory_kinds tests/wrappers/query
@@ -82,6 +105,23 @@ tests_wrappers_sweep_SOURCES = tests/wrappers/sweep.cpp tests/wrappers/sweep.hpp
     tests/wrappers/sweep_pack.cpp tests/wrappers/sweep_send_receive.cpp tests/collective_forms.hpp $(device_memory_sources)
 nodist_tests_wrappers_sweep_SOURCES = tests/wrappers/refused_calls.cpp
 tests_wrappers_sweep_LDADD = $(MPI_TEST_LIBS)
+# The sweep with the large-count forms. The MPI that has them is a library under the one at hand.
+check_LTLIBRARIES += tests/wrappers/liblarge_counts.la
+tests_wrappers_liblarge_counts_la_SOURCES = tests/wrappers/large_counts_mpi.cpp tests/large_counts.hpp
+tests_wrappers_liblarge_counts_la_LIBADD = $(MPI_LIBS) -ldl
+tests_wrappers_liblarge_counts_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version -rpath /nowhere
+EXTRA_PROGRAMS += tests/wrappers/sweep_large
+tests_wrappers_sweep_large_SOURCES = $(tests_wrappers_sweep_SOURCES) tests/large_counts.hpp
+nodist_tests_wrappers_sweep_large_SOURCES = tests/wrappers/refused_calls.cpp
+tests_wrappers_sweep_large_CPPFLAGS = $(AM_CPPFLAGS) -DSWY_LARGE_COUNTS
+tests_wrappers_sweep_large_LDADD = tests/wrappers/liblarge_counts.la $(MPI_TEST_LIBS)
+tests_wrappers_sweep_large_LDFLAGS = $(RELINKED_LINK)
+EXTRA_PROGRAMS += tests/wrappers/large_numbers
+tests_wrappers_large_numbers_SOURCES = tests/wrappers/large_numbers.cpp tests/large_counts.hpp $(device_memory_sources)
+tests_wrappers_large_numbers_LDADD = tests/wrappers/liblarge_counts.la $(MPI_TEST_LIBS)
+tests_wrappers_large_numbers_LDFLAGS = $(RELINKED_LINK)
+TESTS += tests/wrappers/large_counts.test
+EXTRA_DIST += tests/wrappers/large_counts.test
 CLEANFILES += tests/wrappers/refused_calls.cpp
 EXTRA_DIST += tests/wrappers/write_refused.py
 tests/wrappers/refused_calls.cpp: tests/wrappers/write_refused.py mpi_compat/generated.stamp
