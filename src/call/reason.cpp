@@ -12,6 +12,7 @@ constexpr std::array<std::string_view, kCarriers> kCarrierNames = {"host", "nccl
 struct Words {
     Reason reason;  // of this row: the table's order is checked below
     std::string_view name, explain, remedy;
+    bool mendable = false;
 };
 
 constexpr std::array<Words, kReasons> kWords = {{
@@ -29,7 +30,7 @@ constexpr std::array<Words, kReasons> kWords = {{
      "sooner."},
     {Reason::kThreads, "threads", "another thread of a rank was in a collective, which happens once a process", ""},
     {Reason::kMixed, "mixed", "some ranks passed device memory, others host memory",
-     "Pass device memory on all ranks of the call."},
+     "Pass device memory on all ranks of the call.", true},
     {Reason::kOneRank, "one-rank", "the communicator has one process", ""},
     {Reason::kIntercomm, "intercommunicator", "the communicator is an intercommunicator",
      "Merge it (MPI_Intercomm_merge) where large device buffers are moved."},
@@ -44,26 +45,26 @@ constexpr std::array<Words, kReasons> kWords = {{
     {Reason::kOperator, "operator", "neither NCCL nor a kernel of Switchyard has such an operator for the datatype",
      "Where the program allows it, use MPI_SUM, MPI_PROD, MPI_MIN or MPI_MAX."},
     {Reason::kDeterministic, "deterministic", "SWITCHYARD_DETERMINISTIC asks for an order that NCCL does not keep",
-     "Unset SWITCHYARD_DETERMINISTIC where other rounding from run to run does not matter."},
+     "Unset SWITCHYARD_DETERMINISTIC where other rounding from run to run does not matter.", true},
     {Reason::kDerivedType, "derived-type", "the datatype is not contiguous, and no kernel packs it",
-     "Where the program allows it, lay the data out contiguously."},
+     "Where the program allows it, lay the data out contiguously.", true},
     {Reason::kUnaligned, "unaligned", "a reduction's buffer is not aligned to its elements, as NCCL's kernels need it",
-     "Have buffers of reductions begin at a multiple of their elements' size."},
+     "Have buffers of reductions begin at a multiple of their elements' size.", true},
     {Reason::kSeveralDevices, "several-devices", "one rank's buffers are on several devices",
-     "Keep the buffers of one call on one device."},
+     "Keep the buffers of one call on one device.", true},
     {Reason::kForeignContext, "foreign-context", "the memory belongs to a context that is not its device's primary one",
-     "Allocate in the primary context (the CUDA runtime does; cuDevicePrimaryCtxRetain)."},
+     "Allocate in the primary context (the CUDA runtime does; cuDevicePrimaryCtxRetain).", true},
     {Reason::kDuplicateGpu, "duplicate-gpu", "two ranks of the communicator use one GPU, which NCCL refuses",
-     "Give each rank a GPU of its own: cudaSetDevice(local rank), and no more ranks on a node than it has GPUs."},
+     "Give each rank a GPU of its own: cudaSetDevice(local rank), and no more ranks on a node than it has GPUs.", true},
     {Reason::kNcclOff, "nccl-off", "NCCL is switched off", "Remove SWITCHYARD_NCCL=0."},
     {Reason::kNoNccl, "no-nccl", "libnccl.so.2 was not found on every rank",
-     "Install NCCL on every node, or name it by SWITCHYARD_NCCL_LIBRARY; `switchyard info` tells what is found."},
+     "Install NCCL on every node, or name it by SWITCHYARD_NCCL_LIBRARY; `switchyard info` tells what is found.", true},
     {Reason::kOldNccl, "old-nccl", "the NCCL found is older than 2.18",
-     "Install a newer NCCL, or name one by SWITCHYARD_NCCL_LIBRARY."},
+     "Install a newer NCCL, or name one by SWITCHYARD_NCCL_LIBRARY.", true},
     {Reason::kNcclFailed, "nccl-failed", "NCCL returned an error when it made its communicator",
-     "Run once with NCCL_DEBUG=WARN: it names the cause."},
+     "Run once with NCCL_DEBUG=WARN: it names the cause.", true},
     {Reason::kNoMemory, "no-memory", "memory or another resource that the route needs could not be had",
-     "Leave some device memory free for NCCL, or lower SWITCHYARD_PINNED_POOL."},
+     "Leave some device memory free for NCCL, or lower SWITCHYARD_PINNED_POOL.", true},
 }};
 
 constexpr bool in_order() {
@@ -95,6 +96,10 @@ std::string_view explain(Reason reason) {
 
 std::string_view remedy(Reason reason) {
     return words(reason).remedy;
+}
+
+bool mendable(Reason reason) {
+    return words(reason).mendable;
 }
 
 }  // namespace swy

@@ -50,4 +50,8 @@ std::string_view explain(Reason reason);  // why, as a clause for a person: "two
 std::string_view remedy(
     Reason reason);  // what to do about it, as a sentence; "" where there is nothing to do or nothing to gain
 
+// Whether whoever runs the program, or writes it, can have such a call go over NCCL, and all ranks of the call know of
+// the reason: SWITCHYARD_NCCL=require makes it an error then.
+bool mendable(Reason reason);
+
 }  // namespace swy

@@ -48,7 +48,8 @@ std::string reasons_as_roff() {
     std::string text = ".Bl -tag -width intercommunicator -compact\n";
     for (int i = 0; i < kReasons; ++i)
         text +=
-            fmt::format(".It Cm {}\n{}\n", roff(name(static_cast<Reason>(i))), roff(explain(static_cast<Reason>(i))));
+            fmt::format(".It Cm {}\n{}{}\n", roff(name(static_cast<Reason>(i))), roff(explain(static_cast<Reason>(i))),
+                        mendable(static_cast<Reason>(i)) ? "; an error where NCCL is required" : "");
     return text + ".El\n";
 }
 

@@ -5,6 +5,7 @@
 #include "comm/collective_setup.hpp"
 #include "comm/launch_order.hpp"
 #include "error/error.hpp"
+#include "error/required.hpp"
 #include "real.hpp"
 #include "report/trace.hpp"
 
@@ -79,6 +80,9 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
         return rc;
     into.in_flight = decision.in_flight;
     into.route = route_from(call, decision, obstacle);
+    // The agreement has kept the call's place among the communicator's: no rank makes the real call.
+    if (const std::string why = error::refusal(into.route.reason); !why.empty())
+        return failed(call, comm, why);
     // Where NCCL is still at work on a communicator, non-blocking calls agree already: made on the program's own
     // communicator they would not survive its MPI_Comm_free, which Open MPI does not hold back for them.
     into.soon = passes(call, into.route.reason) && !decision.any_host;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "comm/collective_setup.hpp"
+#include "error/required.hpp"
 #include "progress/engine.hpp"
 #include "settings/settings.hpp"
 
@@ -94,6 +95,8 @@ bool CollectiveOperation::answered() {
 }
 
 void CollectiveOperation::take_route(const Route& route) {
+    if (const std::string why = error::refusal(route.reason); !why.empty())
+        return fail_here(MPI_ERR_OTHER, why);
     if (route.carrier == Carrier::kNccl)
         return launch_in_order(std::move(operation_), launch_);
     operation_.reset();

@@ -40,7 +40,7 @@ int make_nccl(comm::State& state) {
 }  // namespace
 
 int prepare(MPI_Comm comm) {
-    comm::State* state = call::job_agrees && settings::values().nccl ? comm::of(comm) : nullptr;
+    comm::State* state = call::job_agrees && settings::values().nccl != settings::Nccl::kNo ? comm::of(comm) : nullptr;
     if (state == nullptr || state->inter || state->spans_jobs || state->size == 1)
         return MPI_SUCCESS;
     const int rc = progress::engine_runs() ? comm::LaunchOrder::make(*state) : MPI_SUCCESS;

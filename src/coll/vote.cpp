@@ -28,7 +28,7 @@ Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
         return Reason::kSpansJobs;
     if (comm.size == 1)
         return Reason::kOneRank;
-    if (!settings::values().nccl)
+    if (settings::values().nccl == settings::Nccl::kNo)
         return Reason::kNcclOff;
     if (rooted(call) && (call.root < 0 || call.root >= comm.size))
         return Reason::kNotBuilt;  // an error of the program's, which MPI reports

@@ -14,6 +14,7 @@
 
 #include "comm/suggest.hpp"
 #include "comm/unique_ids.hpp"
+#include "error/required.hpp"
 #include "nccl/library.hpp"
 #include "nccl/member.hpp"
 #include "progress/engine.hpp"
@@ -347,10 +348,10 @@ int Setup::end(Reason why) {
 void complain(const State& state, const std::string& problem) {
     static std::atomic<bool> said{false};
     if (!said.exchange(true))
-        std::fprintf(stderr,
-                     "switchyard: rank %d of a communicator of %d: %s. Device buffers of this communicator are staged "
-                     "through host memory.\n",
-                     state.rank, state.size, problem.c_str());
+        std::fprintf(
+            stderr, "switchyard: rank %d of a communicator of %d: %s. Device buffers of this communicator %s.\n",
+            state.rank, state.size, problem.c_str(),
+            error::nccl_is_required() ? "need NCCL (SWITCHYARD_NCCL=require)" : "are staged through host memory");
 }
 
 int device_in_use() {

@@ -26,6 +26,7 @@
 #include "device/device.hpp"
 #include "dispatch/dispatch.hpp"
 #include "error/error.hpp"
+#include "error/required.hpp"
 #include "fastpath/driver_watch.hpp"
 #include "nccl/collectives.hpp"
 #include "nccl/operation.hpp"
@@ -244,9 +245,11 @@ int routed(const Call& call, Real real) {
     if (alone != Reason::kNone)
         return local(call, real, presence, alone);
     if (coll::size_is_unknown(call.id))
-        return comm->intervals[call.id].due() ? agreed(call, real, *comm, presence)
-                                              : local(call, real, presence, Reason::kNotAsked);
-    if (presence == coll::Presence::kNothing && coll::has_page(*comm) && coll::has_plain_data(call))
+        return comm->intervals[call.id].due() || error::nccl_is_required()
+                   ? agreed(call, real, *comm, presence)
+                   : local(call, real, presence, Reason::kNotAsked);
+    if (presence == coll::Presence::kNothing && coll::has_page(*comm) && coll::has_plain_data(call) &&
+        !error::nccl_is_required())
         return publish_and_call(call, real, *comm);
     return agreed(call, real, *comm, presence);
 }

@@ -36,8 +36,9 @@ struct MatchKey {
     bool operator==(const MatchKey&) const = default;
 };
 
-// How the payload is transferred. The receiver decides this.
-enum class How : std::uint8_t { kNothing, kStaged, kPairComm, kParent, kCopy };
+// How the payload is transferred. The receiver decides this. kRefused: not at all, since it would be staged and
+// SWITCHYARD_NCCL=require forbids that; an error at both ends.
+enum class How : std::uint8_t { kNothing, kStaged, kPairComm, kParent, kCopy, kRefused };
 
 // A control message: fixed in size, sent as bytes.
 struct Control {

@@ -40,7 +40,7 @@ Reason obstacle_here(const pack::Payload& payload) {
         return Reason::kMixed;
     if (const Reason obstacle = obstacle_on(payload.devices()); obstacle != Reason::kNone)
         return obstacle;
-    if (!settings::values().nccl)
+    if (settings::values().nccl == settings::Nccl::kNo)
         return Reason::kNcclOff;
     // A device-wide synchronisation waits for all that runs on the device, transfers that peers have yet to launch
     // included: two ranks would wait for each other.

@@ -7,6 +7,7 @@
 
 #include "call/counted.hpp"
 #include "comm/world.hpp"
+#include "error/required.hpp"
 #include "fastpath/message.hpp"
 #include "p2p/pair_comms.hpp"
 #include "p2p/send.hpp"
@@ -366,9 +367,14 @@ void Receive::choose() {
         clear_.how = How::kStaged;
         clear_.reason = Reason::kMixed;
     }
+    std::string why = clear_.how == How::kStaged ? error::refusal(clear_.reason) : "";
+    if (!why.empty())
+        clear_.how = How::kRefused;
     send_control(from, clear_);
-    std::string why;
     switch (clear_.how) {
+        case How::kRefused:
+            end(why);
+            return;
         case How::kParent:
             return;  // until the sender has answered
         case How::kPairComm:
@@ -459,7 +465,7 @@ void Receive::end(const std::string& failure) {
         finish(std::move(outcome));
         return;
     }
-    if (envelope_ && clear_.how != How::kCopy)
+    if (envelope_ && clear_.how != How::kCopy && clear_.how != How::kRefused)
         tell_failed(static_cast<int>(envelope_->sender), envelope_->id, 0, failure);
     fail(MPI_ERR_OTHER, fmt::format("{}: {}", describe(*this, source_, tag_, bytes_), failure));
 }

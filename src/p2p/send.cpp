@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "call/counted.hpp"
+#include "error/required.hpp"
 #include "p2p/pair_comms.hpp"
 #include "p2p/service.hpp"
 #include "pack/packed.hpp"
@@ -109,6 +110,10 @@ void Send::clear(int from, const Control& control) {
         release();
         return;
     }
+    if (control.how == How::kRefused) {
+        fail_with(error::refusal(control.reason));
+        return;
+    }
     if (!refused_.empty()) {
         cleared_ = control;
         end(refused_);
@@ -162,27 +167,30 @@ bool Send::step() {
 }
 
 void Send::end(const std::string& failure) {
-    leave_send(id_);
-    pack::Packed::take_back(payload_);
-    if (failure.empty()) {
-        record_.close(payload_.bytes);
-        finish({});
+    if (!failure.empty()) {
+        tell_failed(to_, 0, cleared_ ? cleared_->slot : 0, failure);
+        fail_with(failure);
         return;
     }
-    tell_failed(to_, 0, cleared_ ? cleared_->slot : 0, failure);
+    leave_send(id_);
+    pack::Packed::take_back(payload_);
+    record_.close(payload_.bytes);
+    finish({});
+}
+
+void Send::fail_with(const std::string& why) {
+    leave_send(id_);
+    pack::Packed::take_back(payload_);
     fail(MPI_ERR_OTHER,
-         fmt::format("{} of {} bytes to rank {}, tag {}: {}", name(call()), payload_.bytes, dest_, tag_, failure));
+         fmt::format("{} of {} bytes to rank {}, tag {}: {}", name(call()), payload_.bytes, dest_, tag_, why));
 }
 
 void Send::failed(const std::string& why) {
     const std::string text = "the receiver failed: " + why;
     if (transfer_ != nullptr && !transfer_->done())
         transfer_->give_up(text);
-    else if (!done()) {
-        leave_send(id_);
-        fail(MPI_ERR_OTHER,
-             fmt::format("{} of {} bytes to rank {}, tag {}: {}", name(call()), payload_.bytes, dest_, tag_, text));
-    }
+    else if (!done())
+        fail_with(text);
 }
 
 void Send::copied(const std::string& failure) {

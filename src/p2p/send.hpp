@@ -68,6 +68,7 @@ class Send final : public progress::Operation {
     int post(Mode mode, const call::Envelope& envelope);
     bool ask_whether_received();
     void end(const std::string& failure);
+    void fail_with(const std::string& why);
 
     pack::Payload payload_;
     const int dest_, tag_;

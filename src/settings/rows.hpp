@@ -85,6 +85,7 @@ std::string show_size(const Values& values) {
 }
 
 // The names of an enumeration's values, in their order.
+inline constexpr std::array<std::string_view, 3> kNcclWords = {"no", "yes", "require"};
 inline constexpr std::array<std::string_view, 2> kAgreeWords = {"full", "mpi"};
 inline constexpr std::array<std::string_view, 3> kSyncWords = {"none", "legacy", "device"};
 inline constexpr std::array<std::string_view, 2> kNicsWords = {"near", "all"};
@@ -105,6 +106,15 @@ bool read_word(std::string_view text, Values& values) {
 template <auto kField, const auto& kWords>
 std::string show_word(const Values& values) {
     return std::string(kWords[static_cast<std::size_t>(values.*kField)]);
+}
+
+inline bool read_nccl(std::string_view text, Values& values) {
+    bool on = true;
+    const bool required = text == "require";
+    if (!required && !parse_bool(text, on))
+        return false;
+    values.nccl = required ? Nccl::kRequired : on ? Nccl::kYes : Nccl::kNo;
+    return true;
 }
 
 inline bool read_report(std::string_view text, Values& values) {
@@ -192,10 +202,14 @@ inline constexpr Setting kSettings[] = {
      read_bool<&Values::enabled>,
      show_bool<&Values::enabled>,
      SWY_AGREED(enabled)},
-    {{"SWITCHYARD_NCCL", kBoolean, "yes",
-      "Whether device buffers go over NCCL. With no, they are staged through host memory.", true},
-     read_bool<&Values::nccl>,
-     show_bool<&Values::nccl>,
+    {{"SWITCHYARD_NCCL", "yes, no or require", "yes",
+      "Whether device buffers go over NCCL. With no, they are staged through host memory. With require, what would be "
+      "staged for a reason that can be mended is an MPI error on all ranks of the call; the section Requiring NCCL "
+      "says "
+      "what that is.",
+      true},
+     read_nccl,
+     show_word<&Values::nccl, kNcclWords>,
      SWY_AGREED(nccl)},
     {{"SWITCHYARD_NCCL_LIBRARY", "a file or a library's name", "libnccl.so.2",
       "The NCCL to load, 2.18 or newer. An NCCL that the program has loaded already under the same name is used.",

@@ -12,6 +12,7 @@
 
 namespace swy::settings {
 
+enum class Nccl : std::uint8_t { kNo, kYes, kRequired };
 enum class Agree : std::uint8_t { kFull, kMpi };
 enum class Sync : std::uint8_t { kNone, kLegacy, kDevice };
 enum class P2pComm : std::uint8_t { kPair, kShared, kAuto };
@@ -22,7 +23,7 @@ enum class ReportTo : std::uint8_t { kOff, kText, kJson };
 // MPI_Init.
 struct Values {
     bool enabled = true;       // SWITCHYARD=0: every call goes to Open MPI untouched (agreed)
-    bool nccl = true;          // SWITCHYARD_NCCL (agreed)
+    Nccl nccl = Nccl::kYes;    // SWITCHYARD_NCCL=no|yes|require (agreed)
     std::string nccl_library;  // SWITCHYARD_NCCL_LIBRARY: file or soname; "" is libnccl.so.2
     Nics nics = Nics::kNear;   // SWITCHYARD_NICS=near|all (agreed)
     std::size_t nccl_threshold =

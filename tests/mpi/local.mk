@@ -40,6 +40,13 @@ TESTS += tests/mpi/orders tests/mpi/begun tests/mpi/threads
 TESTS += tests/mpi/ahead tests/mpi/collectives tests/mpi/deterministic tests/mpi/handlers tests/mpi/late tests/mpi/mismatch tests/mpi/nics tests/mpi/sessions tests/mpi/suggest tests/mpi/mismatch_abort.test tests/mpi/routes.test
 EXTRA_DIST += tests/mpi/mismatch_abort.test tests/mpi/routes.test
 
+# Calls that must not be staged.
+EXTRA_PROGRAMS += tests/mpi/required
+tests_mpi_required_SOURCES = tests/mpi/required.cpp tests/mpi/gpu.hpp
+tests_mpi_required_LDADD = $(RELINKED_LIBS)
+tests_mpi_required_LDFLAGS = $(RELINKED_LINK)
+TESTS += tests/mpi/required
+
 # Collectives whose size no rank knows, on host memory for long.
 EXTRA_PROGRAMS += tests/mpi/agreement_interval
 tests_mpi_agreement_interval_SOURCES = tests/mpi/agreement_interval.cpp tests/mpi/gpu.hpp tests/random_seed.hpp

@@ -24,6 +24,7 @@
 #include "comm/exchange.hpp"
 #include "comm/state.hpp"
 #include "error/error.hpp"
+#include "error/required.hpp"
 #include "ext/multi/channel.hpp"
 #include "ext/multi/facts.hpp"
 #include "ext/multi/host_work.hpp"
@@ -113,10 +114,10 @@ class Collective final : public coll::Collective {
         mine_.device = survey.device;
         mine_.host = survey.host;
         // The obstacles that do not depend on the buffers.
-        const Reason before_all = !comm::Exchange::possible(state_of_) ? Reason::kSpansJobs
-                                  : !settings::values().nccl           ? Reason::kNcclOff
-                                  : under_way_->must_be_staged()       ? Reason::kThreads
-                                                                       : Reason::kNone;
+        const Reason before_all = !comm::Exchange::possible(state_of_)             ? Reason::kSpansJobs
+                                  : settings::values().nccl == settings::Nccl::kNo ? Reason::kNcclOff
+                                  : under_way_->must_be_staged()                   ? Reason::kThreads
+                                                                                   : Reason::kNone;
         mine_.obstacle = static_cast<std::uint8_t>(before_all);
         const bool host_alone = kept_.buffers() > 0 && !mine_.device;
         const bool known = !before.empty() && before[static_cast<std::size_t>(rank_)] == kept_.buffers();
@@ -262,6 +263,8 @@ class Collective final : public coll::Collective {
             return;
         }
         operation_.reset();
+        if (const std::string refused = any_device_ ? error::refusal(why) : ""; !refused.empty())
+            return fail_here(MPI_ERR_OTHER, refused);
         // A rank without device memory makes the same MPI calls: for it, MPI is the carrier.
         record_.route(mine_.device ? Carrier::kStaged : Carrier::kHost, mine_.device ? why : Reason::kNone,
                       all_bytes());

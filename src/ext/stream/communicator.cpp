@@ -119,13 +119,13 @@ int Communicator::choose_route() {
             device::Stream::acquire_on(object->handle, where.context, device_stream);
     }
     const comm::State* state = comm::of(handle);
-    reason = state == nullptr           ? Reason::kNoStream
-             : state->inter             ? Reason::kIntercomm
-             : state->spans_jobs        ? Reason::kSpansJobs
-             : size == 1                ? Reason::kOneRank
-             : !settings::values().nccl ? Reason::kNcclOff
-             : !call::job_agrees        ? Reason::kNoStream
-                                        : Reason::kNone;
+    reason = state == nullptr                                 ? Reason::kNoStream
+             : state->inter                                   ? Reason::kIntercomm
+             : state->spans_jobs                              ? Reason::kSpansJobs
+             : size == 1                                      ? Reason::kOneRank
+             : settings::values().nccl == settings::Nccl::kNo ? Reason::kNcclOff
+             : !call::job_agrees                              ? Reason::kNoStream
+                                                              : Reason::kNone;
     if (reason != Reason::kNone)
         return MPI_SUCCESS;
     const std::array<int, 2> mine{static_cast<int>(own_obstacle()), device_stream.has_kernels() ? 0 : 1};

@@ -95,7 +95,19 @@ TEST_F(Settings, All_problems_are_told_one_a_line_and_valid_values_are_taken) {
     Values values;
     const std::string problems = read(values);
     EXPECT_EQ(std::count(problems.begin(), problems.end(), '\n'), 1) << problems;
-    EXPECT_FALSE(values.nccl);
+    EXPECT_EQ(values.nccl, Nccl::kNo);
+}
+
+TEST_F(Settings, NCCL_can_be_required) {
+    setenv("SWITCHYARD_NCCL", "require", 1);
+    Values values;
+    EXPECT_EQ(read(values), "");
+    EXPECT_EQ(values.nccl, Nccl::kRequired);
+    setenv("SWITCHYARD_NCCL", "On", 1);
+    EXPECT_EQ(read(values), "");
+    EXPECT_EQ(values.nccl, Nccl::kYes);
+    setenv("SWITCHYARD_NCCL", "required", 1);
+    EXPECT_NE(read(values).find("yes, no or require"), std::string::npos);
 }
 
 TEST_F(Settings, An_unknown_variable_is_told_with_the_nearest_name) {
@@ -146,7 +158,7 @@ TEST_F(Settings, Origins_tell_environment_default_and_rank_0) {
 TEST_F(Settings, What_ranks_agree_on_travels_and_the_rest_stays) {
     Values first;
     first.enabled = false;
-    first.nccl = false;
+    first.nccl = Nccl::kRequired;
     first.nccl_threshold = 12345;
     first.agree = Agree::kMpi;
     first.timeout = 0.25;
@@ -158,7 +170,7 @@ TEST_F(Settings, What_ranks_agree_on_travels_and_the_rest_stays) {
     mine.nccl_library = "mine";
     ASSERT_TRUE(unpack_agreed(pack_agreed(first), mine));
     EXPECT_FALSE(mine.enabled);
-    EXPECT_FALSE(mine.nccl);
+    EXPECT_EQ(mine.nccl, Nccl::kRequired);
     EXPECT_EQ(mine.nccl_threshold, 12345u);
     EXPECT_EQ(mine.agree, Agree::kMpi);
     EXPECT_EQ(mine.timeout, 0.25);
