@@ -1,5 +1,7 @@
 #include "coll/agree_and_setup.hpp"
 
+#include <fmt/format.h>
+
 #include "coll/collective.hpp"
 #include "coll/nonblocking.hpp"
 #include "comm/collective_setup.hpp"
@@ -87,6 +89,10 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
     // communicator they would not survive its MPI_Comm_free, which Open MPI does not hold back for them.
     into.soon = passes(call, into.route.reason) && !decision.any_host;
     return into.route.carrier == Carrier::kNccl || into.soon ? make_order(comm) : MPI_SUCCESS;
+}
+
+std::string in_words(const Call& call, const comm::State& comm) {
+    return in_call(call.id, &comm, comm.rank, comm.size, fmt::format("{} bytes", payload_bytes(call)));
 }
 
 int failed(const Call& call, const comm::State& comm, const std::string& why) {

@@ -29,6 +29,9 @@ struct Agreement {
 int agree_and_setup(const Call& call, comm::State& comm, Presence presence, const ConcurrentCollectives& under_way,
                     Agreement& into);
 
+// Describes the call for SWITCHYARD_STALL: its name, the rank, the communicator and the bytes.
+std::string in_words(const Call& call, const comm::State& comm);
+
 // Raises an error of the call with its name, the rank and the communicator before the text.
 int failed(const Call& call, const comm::State& comm, const std::string& why);
 

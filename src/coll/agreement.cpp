@@ -15,6 +15,7 @@
 #include "coll/pending_agreement.hpp"
 #include "coll/tuning.hpp"
 #include "datatype/element.hpp"
+#include "progress/stall.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
 #include "report/trace.hpp"
@@ -100,11 +101,30 @@ Decision too_late(const std::vector<bool>& arrived) {
     return decision;
 }
 
+// How long a rank waits before it tells the others that it is there: each tells all, so it does so only where it will
+// give up, or where that are few messages.
+double patience(const comm::State& comm) {
+    constexpr int kFewRanks = 64;
+    const double timeout = settings::values().timeout;
+    const double stall = comm.size <= kFewRanks ? settings::values().stall : 0;
+    return timeout > 0 && stall > 0 ? std::min(timeout, stall) : std::max(timeout, stall);
+}
+
+// What SWITCHYARD_STALL's line says of an agreement by MPI. The first of the ranks that are known to wait says it for
+// all; where that is not known, each does.
+std::string waits_by_mpi(const comm::State& comm, const Arrivals& arrivals) {
+    const std::vector<bool> known = arrivals.known();
+    const auto first = std::find(known.begin(), known.end(), true);
+    return first == known.end() || first - known.begin() == comm.rank ? not_yet_all(kEntered, known) : "";
+}
+
 Decision agree_by_mpi(comm::State& comm, std::uint64_t sequence, const progress::Deadline& deadline) {
     MPI_Request request = MPI_REQUEST_NULL;
     if (const int rc = cast(comm, comm.ballot_mine, comm.ballot_all, request); rc != MPI_SUCCESS)
         return without_route(Decision::State::kMpiError, rc);
-    Arrivals arrivals(comm, comm.order != nullptr ? name_of(*comm.order, {sequence}) : 0, settings::values().timeout);
+    Arrivals arrivals(comm, comm.order != nullptr ? name_of(*comm.order, {sequence}) : 0, patience(comm));
+    const auto describe = [&] { return waits_by_mpi(comm, arrivals); };
+    const progress::Waiting waiting(describe);
     for (;;) {
         int done = 0;
         if (const int rc = real::Test(&request, &done, MPI_STATUS_IGNORE); rc != MPI_SUCCESS)
@@ -116,6 +136,7 @@ Decision agree_by_mpi(comm::State& comm, std::uint64_t sequence, const progress:
             return too_late(arrivals.known());
         }
         arrivals.look();
+        progress::Waiting::look();
     }
 }
 
@@ -182,6 +203,15 @@ std::vector<bool> arrived(const comm::State& comm, std::uint64_t sequence) {
     return ranks;
 }
 
+// The first rank that waits in this exchange: one that has host memory alone does not, as a rule.
+int first_that_waits(const comm::State& comm) {
+    int first = comm.rank;
+    for (int rank = comm.size - 1; rank >= 0; --rank)
+        if (const comm::SharedPage::Record* words = comm.page->peek(rank); words != nullptr && flag_in(*words, kDevice))
+            first = rank;
+    return first;
+}
+
 // Makes the result of a mismatch that this rank alone has found: ranks that do not wait are in the real call by now.
 Decision mismatch(comm::State& comm, const Fingerprint& mine, std::vector<std::pair<int, Fingerprint>> prints) {
     comm.page->close();
@@ -196,6 +226,10 @@ Decision agree_by_page(comm::State& comm, const Fingerprint& print, const progre
     const comm::SharedPage::Record mine = words_of(comm.ballot_mine, print);
     if (const auto told = page.publish(mine, deadline); told != comm::SharedPage::Outcome::kDone)
         return without_route(told, {});
+    const auto describe = [&] {
+        return first_that_waits(comm) == comm.rank ? not_yet_all(kEntered, arrived(comm, print.sequence)) : "";
+    };
+    const progress::Waiting waiting(describe);
     VoteRecord& all = comm.ballot_all;
     all = comm.ballot_mine;
     std::vector<std::pair<int, Fingerprint>> others;

@@ -2,21 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <new>
 #include <utility>
-
-#include "real.hpp"
 
 namespace swy::coll {
 
 std::string in_call(CallId call, const comm::State* comm, int rank, int size, const std::string& why) {
-    std::array<char, MPI_MAX_OBJECT_NAME> comm_name{};
-    int length = 0;
-    if (comm != nullptr)
-        real::Comm_get_name(comm->handle, comm_name.data(), &length);
     return fmt::format("{} on rank {} of {} ({} ranks): {}", name(call), rank,
-                       length > 0 ? comm_name.data() : "a communicator without name", size, why);
+                       comm != nullptr ? comm::name_of(comm->handle) : "a communicator that was freed", size, why);
+}
+
+std::string Collective::describe() const {
+    return in_call(call(), comm_state(), rank_, size_, waits_for());
 }
 
 bool Collective::step() {

@@ -18,6 +18,7 @@ std::string in_call(CallId call, const comm::State* comm, int rank, int size, co
 class Collective : public progress::Operation {
   public:
     bool step() final;
+    std::string describe() const final;
     const std::string& why() const { return why_; }  // why it failed, once done; "" on success
 
   protected:
@@ -32,6 +33,9 @@ class Collective : public progress::Operation {
     // Called on a failure, before end(): tells whatever must know of it, such as other ranks and the launch order.
     virtual void failing(const std::string&) {}
     virtual const comm::State* comm_state() const = 0;  // null once the communicator has been freed
+
+    // What it waits for, as a clause.
+    virtual std::string waits_for() const { return "it has not ended"; }
 
     void fail_here(int mpi_class, const std::string& why);
 

@@ -1,5 +1,7 @@
 #include "coll/collective_operation.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "comm/collective_setup.hpp"
@@ -72,6 +74,14 @@ bool CollectiveOperation::advance() {
     if (ordered_launch_.has_value())
         return step_launch();
     return deferred_ != nullptr ? step_staged() : advance_alone();
+}
+
+std::string CollectiveOperation::waits_for() const {
+    const std::string what = agreement_.has_value()         ? agreement_->waits_for()
+                             : !ordered_launch_.has_value() ? "its staging through host memory has not ended"
+                             : ordered_launch_->launched()  ? "NCCL has not ended it"
+                                                            : "its turn to be launched on NCCL has not come";
+    return fmt::format("{} bytes: {}", bytes_, what);
 }
 
 bool CollectiveOperation::answered() {

@@ -52,6 +52,7 @@ class CollectiveOperation : public Collective {
     virtual bool advance_alone() { return false; }
 
     bool advance() final;
+    std::string waits_for() const override;
     void failing(const std::string& why) override;
     void end(progress::Outcome outcome) override;
     const comm::State* comm_state() const override { return order_->owner(); }

@@ -27,6 +27,7 @@ class OrderedLaunch {
 
     // Tells whether other operations may be launched after it.
     bool launch_finished() const { return launched_ && operation_->launch_finished(); }
+    bool launched() const { return launched_; }
     bool done() const { return done_; }
     const std::string& failure() const { return failure_; }  // once done; "" is success, else it has been aborted
 

@@ -46,6 +46,10 @@ std::string PendingAgreement::give_up() {
     return why;
 }
 
+std::string PendingAgreement::waits_for() const {
+    return not_yet_all(did_, arrivals_.known());
+}
+
 std::string PendingAgreement::given_up_elsewhere() const {
     if (what_ == 0)
         return {};
@@ -118,18 +122,29 @@ std::string ranks_in_words(const std::vector<int>& ranks) {
     return text;
 }
 
+namespace {
+
 // MPI's error texts hold 255 characters, so the shorter of the two lists is shown.
-std::string not_all(const char* did, const std::vector<bool>& arrived) {
+std::string who_is_missing(const std::vector<bool>& arrived) {
     std::vector<int> here, missing;
     for (std::size_t rank = 0; rank < arrived.size(); ++rank)
         (arrived[rank] ? here : missing).push_back(static_cast<int>(rank));
-    std::string who;
-    if (!missing.empty())
-        who = missing.size() <= here.size() ? fmt::format(", with no sign of {}", ranks_in_words(missing))
-                                            : fmt::format(", with {} here alone", ranks_in_words(here));
+    if (missing.empty())
+        return {};
+    return missing.size() <= here.size() ? fmt::format(", with no sign of {}", ranks_in_words(missing))
+                                         : fmt::format(", with {} here alone", ranks_in_words(here));
+}
+
+}  // namespace
+
+std::string not_all(const char* did, const std::vector<bool>& arrived) {
     return fmt::format(
         "SWITCHYARD_TIMEOUT ({:g} s) has passed before all ranks {}{}: see that each does, or allow more time",
-        settings::values().timeout, did, who);
+        settings::values().timeout, did, who_is_missing(arrived));
+}
+
+std::string not_yet_all(const char* did, const std::vector<bool>& arrived) {
+    return fmt::format("not all ranks have {}{}", did, who_is_missing(arrived));
 }
 
 }  // namespace swy::coll

@@ -52,6 +52,9 @@ class Arrivals {
 inline constexpr const char* kEntered = "entered the call";
 std::string not_all(const char* did, const std::vector<bool>& arrived);
 
+// The same as a clause of SWITCHYARD_STALL's.
+std::string not_yet_all(const char* did, const std::vector<bool>& arrived);
+
 // The same for an operation that all ranks have entered. `missing` is the rank whose launch token has not arrived;
 // MPI_PROC_NULL: all tokens that this rank needs have.
 std::string not_launched(int missing);
@@ -78,6 +81,7 @@ class PendingAgreement {
     // Calls MPI_Test. Returns nothing until all ranks have answered; then "", or why there is no answer and will be
     // none: MPI may still work on the exchange, and what it needs for that is kept.
     std::optional<std::string> step();
+    std::string waits_for() const;  // as a clause
 
   private:
     std::string give_up();

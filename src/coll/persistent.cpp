@@ -14,6 +14,7 @@
 #include "error/error.hpp"
 #include "p2p/pair_comms.hpp"
 #include "progress/engine.hpp"
+#include "progress/stall.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
 #include "request/handle.hpp"
@@ -143,6 +144,8 @@ std::shared_ptr<progress::Operation> start(const std::shared_ptr<Kept>& kept, in
 
 // MPI lets the creation wait for all ranks, so it may set up an NCCL communicator.
 int agree_on_persistent(const Call& call, comm::State& comm, Presence presence, Agreement& into) {
+    const auto describe = [&] { return in_words(call, comm); };
+    const progress::Waiting waiting(describe);
     comm::adopt_setup(comm);
     const p2p::pair_comms::Collective collective(comm);
     const ConcurrentCollectives under_way(ConcurrentCollectives::Kind::kNonblocking);

@@ -100,6 +100,11 @@ bool Setup::step() {
     }
 }
 
+// Rank 0 is in every set-up to its end.
+std::string Setup::describe() const {
+    return state_.rank == 0 ? "the set-up of an NCCL communicator by all ranks has not ended" : "";
+}
+
 // Goes through all steps whose messages have arrived.
 bool Setup::advance() {
     bool moved = false;

@@ -44,6 +44,7 @@ class Setup final : public progress::Operation {
     ~Setup() override;
 
     bool step() override;
+    std::string describe() const override;
 
     const std::vector<device::Location>& devices() const { return plan_.devices; }
     Result& result() { return result_; }  // once done

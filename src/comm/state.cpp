@@ -1,5 +1,7 @@
 #include "comm/state.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -162,6 +164,23 @@ State* known(MPI_Comm comm) {
 bool leave(MPI_Comm comm) {
     const State* state = comm != MPI_COMM_NULL ? known(comm) : nullptr;
     return state != nullptr && state->given_up && real::Comm_delete_attr(comm, key) == MPI_SUCCESS;
+}
+
+std::string name_of(MPI_Comm comm) {
+    char text[MPI_MAX_OBJECT_NAME] = "";
+    int length = 0;
+    real::Comm_get_name(comm, text, &length);
+    return length > 0 ? text : "a communicator without name";
+}
+
+std::string where(CallId call, MPI_Comm comm) {
+    if (comm == MPI_COMM_NULL || !lives(comm))
+        return std::string(name(call));
+    int rank = 0;
+    int size = 0;
+    real::Comm_rank(comm, &rank);
+    real::Comm_size(comm, &size);
+    return fmt::format("{} on rank {} of {} ({} ranks)", name(call), rank, name_of(comm), size);
 }
 
 bool lives(MPI_Comm comm) {

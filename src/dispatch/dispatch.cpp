@@ -34,6 +34,7 @@
 #include "p2p/point_to_point.hpp"
 #include "pack/reduce.hpp"
 #include "progress/engine.hpp"
+#include "progress/stall.hpp"
 #include "real.hpp"
 #include "report/report.hpp"
 #include "report/routes.hpp"
@@ -205,6 +206,8 @@ bool publishes_again(const Call& call, comm::State* comm) {
 int agreed(const Call& call, Real real, comm::State& comm, coll::Presence presence) {
     const call::Inside guard;
     const report::Time since = report::enabled ? std::chrono::steady_clock::now() : report::Time();
+    const auto describe = [&] { return coll::in_words(call, comm); };
+    const progress::Waiting waiting(describe);
     comm::adopt_setup(comm);
     const p2p::pair_comms::Collective collective(comm);
     const coll::ConcurrentCollectives under_way(coll::ConcurrentCollectives::Kind::kBlocking);

@@ -6,6 +6,7 @@
 #include "nccl/group_call.hpp"
 #include "nccl/library.hpp"
 #include "progress/engine.hpp"
+#include "progress/stall.hpp"
 #include "report/trace.hpp"
 #include "settings/settings.hpp"
 
@@ -287,6 +288,8 @@ std::string run(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& c
     Operation operation(std::move(job), communicator, Operation::On::kCommunicatorsStreams);
     operation.ready();
     operation.launch();
+    const auto describe = [] { return std::string("NCCL has not ended it"); };
+    const progress::Waiting waiting(describe);
     for (;;) {
         operation.step();
         if (std::optional<std::string> over = ended(operation, deadline)) {

@@ -104,6 +104,7 @@ class Both final : public progress::Operation {
                    : receive_->outcome());
         return true;
     }
+    std::string describe() const override { return (receive_->done() ? send_ : receive_)->describe(); }
 
   private:
     const std::shared_ptr<Operation> send_, receive_;

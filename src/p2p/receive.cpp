@@ -33,7 +33,7 @@ comm::State* state_of(MPI_Comm comm) {
     return comm != MPI_COMM_NULL && comm::lives(comm) ? comm::of(comm) : nullptr;
 }
 
-std::string describe(const Receive& receive, int source, int tag, std::size_t bytes) {
+std::string received_as(const Receive& receive, int source, int tag, std::size_t bytes) {
     return fmt::format("{} of {} bytes from rank {}, tag {}", name(receive.call()), bytes, source, tag);
 }
 
@@ -180,6 +180,19 @@ bool Receive::step() {
     if (transfer_->done())
         transferred();
     return moved;
+}
+
+std::string Receive::describe() const {
+    const std::string from = source_ == MPI_ANY_SOURCE ? "any rank" : fmt::format("rank {}", source_);
+    const std::string tag = tag_ == MPI_ANY_TAG ? "any tag" : fmt::format("tag {}", tag_);
+    const bool has_come = request_ == MPI_REQUEST_NULL;
+    const char* state = !has_come                              ? "no message has come"
+                        : transfer_ == nullptr                 ? "the sender has not answered"
+                        : clear_.how == How::kStaged           ? "its transfer through host memory has not ended"
+                        : copying_ || clear_.how == How::kCopy ? "its copy has not ended"
+                                                               : "its transfer over NCCL has not ended";
+    return fmt::format("{}: {}{} bytes from {}, {}: {}", comm::where(call(), comm()), has_come ? "" : "up to ",
+                       has_come ? bytes_ : payload_.bytes, from, tag, state);
 }
 
 void Receive::cancel() {
@@ -446,7 +459,7 @@ void Receive::truncated(std::size_t bytes) {
     outcome.bytes = bytes;
     outcome.mpi_class = MPI_ERR_TRUNCATE;
     outcome.text = fmt::format("{}: the message has {} bytes, the receive buffer holds {}: receive with a larger count",
-                               describe(*this, source_, tag_, bytes), bytes, payload_.bytes);
+                               received_as(*this, source_, tag_, bytes), bytes, payload_.bytes);
     finish(std::move(outcome));
 }
 
@@ -467,7 +480,7 @@ void Receive::end(const std::string& failure) {
     }
     if (envelope_ && clear_.how != How::kCopy && clear_.how != How::kRefused)
         tell_failed(static_cast<int>(envelope_->sender), envelope_->id, 0, failure);
-    fail(MPI_ERR_OTHER, fmt::format("{}: {}", describe(*this, source_, tag_, bytes_), failure));
+    fail(MPI_ERR_OTHER, fmt::format("{}: {}", received_as(*this, source_, tag_, bytes_), failure));
 }
 
 void Receive::failed(const std::string& why) {
@@ -479,7 +492,7 @@ void Receive::failed(const std::string& why) {
             pair_comms::withdraw(clear_);
         choosing_ = false;
         leave_receive(slot_);
-        fail(MPI_ERR_OTHER, fmt::format("{}: {}", describe(*this, source_, tag_, bytes_), text));
+        fail(MPI_ERR_OTHER, fmt::format("{}: {}", received_as(*this, source_, tag_, bytes_), text));
     }
 }
 

@@ -62,6 +62,7 @@ class Receive final : public progress::Operation {
     bool step() override;
     bool only_asks() const override { return request_ != MPI_REQUEST_NULL; }
     void cancel() override;
+    std::string describe() const override;
 
     // These handle control messages from the sender.
     void answer(bool yes);

@@ -166,6 +166,14 @@ bool Send::step() {
     return moved;
 }
 
+std::string Send::describe() const {
+    const char* state = transfer_ == nullptr            ? "no receive has taken it"
+                        : cleared_->how == How::kStaged ? "its transfer through host memory has not ended"
+                                                        : "its transfer over NCCL has not ended";
+    return fmt::format("{}: {} bytes to rank {}, tag {}: {}", comm::where(call(), comm()), payload_.bytes, dest_, tag_,
+                       state);
+}
+
 void Send::end(const std::string& failure) {
     if (!failure.empty()) {
         tell_failed(to_, 0, cleared_ ? cleared_->slot : 0, failure);
@@ -225,13 +233,18 @@ EagerSend::~EagerSend() {
 }
 
 int EagerSend::post(Mode mode, const void* data, MPI_Count count, MPI_Datatype type, int dest, int tag) {
+    dest_ = dest;
+    tag_ = tag;
     const call::Counted counted(count, type);
     return real_isend(mode, data, counted.count(), counted.type(), dest, tag, comm(), &request_);
 }
 
-void EagerSend::limit_time(int dest, int tag) {
-    dest_ = dest;
-    tag_ = tag;
+std::string EagerSend::describe() const {
+    return fmt::format("{}: {} bytes to rank {}, tag {}: MPI has not sent it", comm::where(call(), comm()), bytes_,
+                       dest_, tag_);
+}
+
+void EagerSend::limit_time() {
     deadline_.emplace(settings::values().timeout);
 }
 

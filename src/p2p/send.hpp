@@ -45,6 +45,7 @@ class Send final : public progress::Operation {
     void refuse(std::string why) { refused_ = std::move(why); }
 
     bool step() override;
+    std::string describe() const override;
 
     // These handle control messages from the receiver.
     void clear(int from, const Control& control);
@@ -99,14 +100,15 @@ class EagerSend final : public progress::Operation {
     report::OpRecord& record() { return record_; }
 
     // Gives up the send after SWITCHYARD_TIMEOUT from now, for a receiver that cannot say that it is ready.
-    void limit_time(int dest, int tag);
+    void limit_time();
 
     bool step() override;
     bool only_asks() const override { return true; }
+    std::string describe() const override;
 
   private:
     const std::size_t bytes_;
-    int dest_ = MPI_PROC_NULL, tag_ = MPI_ANY_TAG;  // set by limit_time()
+    int dest_ = MPI_PROC_NULL, tag_ = MPI_ANY_TAG;  // of the message
     std::optional<progress::Deadline> deadline_;
     BounceBuffer copy_;
     MPI_Request request_ = MPI_REQUEST_NULL;

@@ -137,7 +137,7 @@ Started send_copy(const Call& call, const pack::Payload& data, int dest, int tag
     }
     send->copy().touched(data.bytes);
     if (data.device && reason == Reason::kSpansJobs)
-        send->limit_time(dest, tag);
+        send->limit_time();
     const progress::Hold hold;
     const int rc = send->post(mode, send->copy().data(), static_cast<MPI_Count>(data.bytes), MPI_BYTE, dest, tag);
     return started(std::move(send), rc);

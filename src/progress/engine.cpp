@@ -10,6 +10,7 @@
 
 #include "call/depth.hpp"
 #include "progress/keep_until.hpp"
+#include "progress/stall.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
 
@@ -145,7 +146,10 @@ bool nothing_to_do() {
 }
 
 int turn() {
-    if (nothing_to_do() || inside || !engine_mutex.try_lock())
+    if (nothing_to_do() || inside)
+        return 0;
+    Waiting::look();
+    if (!engine_mutex.try_lock())
         return 0;
     inside = true;
     const call::Inside guard;
@@ -270,6 +274,11 @@ void turn_once() {
 }
 
 void wait_for(const Operation& operation) {
+    const auto describe = [&operation] {
+        const Hold hold;
+        return operation.describe();
+    };
+    const Waiting waiting(describe);
     while (!operation.done())
         turn_once();
 }

@@ -4,6 +4,10 @@
 
 namespace swy::progress {
 
+std::string Operation::describe() const {
+    return std::string(name(call_)) + ": not complete";
+}
+
 void Operation::tell(Completion* completion) {
     completion_ = completion;
     if (completion_ != nullptr && done())

@@ -52,6 +52,10 @@ class Operation {
     // Handles MPI_Cancel. What cannot be cancelled any more goes on as if nobody had asked (MPI 4.0 section 3.8.4).
     virtual void cancel() {}
 
+    // Returns what it is and what it waits for, where somebody has waited for it as long as SWITCHYARD_STALL says; ""
+    // where another rank says so. Called under the engine's lock.
+    virtual std::string describe() const;
+
     bool done() const { return done_.load(std::memory_order_acquire); }
     const Outcome& outcome() const { return outcome_; }  // once done
     CallId call() const { return call_; }

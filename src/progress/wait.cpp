@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "progress/engine.hpp"
+#include "progress/stall.hpp"
 #include "real.hpp"
 #include "settings/settings.hpp"
 
@@ -21,6 +22,7 @@ bool Deadline::passed() const {
 constinit std::atomic<bool> has_self{false};
 
 void progress() {
+    Waiting::look();
     if (progress_of_mpi()) [[likely]]
         return;
     if (!has_self.load(std::memory_order_relaxed)) [[unlikely]] {

@@ -7,6 +7,7 @@
 
 #include "error/unless_thrown.hpp"
 #include "progress/engine.hpp"
+#include "progress/stall.hpp"
 #include "real.hpp"
 #include "request/completing.hpp"
 #include "request/table.hpp"
@@ -92,6 +93,27 @@ class WithoutIncomplete {
     std::vector<MPI_Request> copy_;
 };
 
+// Describes the first of Switchyard's requests that is not complete; "" without one.
+std::string incomplete(std::span<const Known> requests) {
+    const progress::Hold hold;
+    for (const Known& known : requests) {
+        const std::shared_ptr<Handle>& handle = known.record().handle;
+        if (handle != nullptr && handle->operation() != nullptr && !handle->operation()->done())
+            return handle->operation()->describe();
+    }
+    return {};
+}
+
+// Makes a real call that waits for some of these requests.
+template <typename Call>
+int waiting(std::span<const Known> requests, Call call) {
+    if (progress::alive.load(std::memory_order_relaxed) == 0) [[likely]]
+        return call();
+    const auto describe = [requests] { return incomplete(requests); };
+    const progress::Waiting here(describe);
+    return call();
+}
+
 // Frees a receive that may be of a large message, which goes on.
 int free_large(const Found& found, MPI_Request* request) {
     Record& record = *found.record;
@@ -121,7 +143,8 @@ int wait(MPI_Request* request, MPI_Status* status) {
     const Known known{0, found};
     const OneStatus seen(status);
     const int code =
-        error::unless_thrown([&] { return real::Wait(request, seen); }, [&] { thrown(known, *request, *seen); });
+        error::unless_thrown([&] { return waiting(std::span(&known, 1), [&] { return real::Wait(request, seen); }); },
+                             [&] { thrown(known, *request, *seen); });
     return complete_one(known, *request, code, *seen);
 }
 
@@ -133,8 +156,9 @@ int waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
         return real::Waitany(count, requests, index, status);
     const OneStatus seen(status);
     *index = MPI_UNDEFINED;  // in case the real call returns before it sets it
-    const int code = error::unless_thrown([&] { return real::Waitany(count, requests, index, seen); },
-                                          [&] { completing.thrown(std::span(&*seen, 1), index); });
+    const int code = error::unless_thrown(
+        [&] { return waiting(completing.all(), [&] { return real::Waitany(count, requests, index, seen); }); },
+        [&] { completing.thrown(std::span(&*seen, 1), index); });
     if (code == MPI_SUCCESS && completing.goes_on(requests, *index, *seen)) [[unlikely]]
         return waitany(count, requests, index, status);
     return completing.one(*index, code, *seen);
@@ -147,8 +171,9 @@ int waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
     if (completing.none())
         return real::Waitall(count, requests, statuses);
     const Statuses seen(statuses, count);
-    const int code = error::unless_thrown([&] { return real::Waitall(count, requests, seen); },
-                                          [&] { completing.thrown(seen.first(count), nullptr); });
+    const int code = error::unless_thrown(
+        [&] { return waiting(completing.all(), [&] { return real::Waitall(count, requests, seen); }); },
+        [&] { completing.thrown(seen.first(count), nullptr); });
     return completing.several(code, seen.first(count), nullptr);
 }
 
@@ -160,8 +185,11 @@ int waitsome(int count, MPI_Request* requests, int* completed, int* indices, MPI
         return real::Waitsome(count, requests, completed, indices, statuses);
     const Statuses seen(statuses, count);
     *completed = 0;
-    const int code = error::unless_thrown([&] { return real::Waitsome(count, requests, completed, indices, seen); },
-                                          [&] { completing.thrown(seen.first(*completed), indices); });
+    const int code = error::unless_thrown(
+        [&] {
+            return waiting(completing.all(), [&] { return real::Waitsome(count, requests, completed, indices, seen); });
+        },
+        [&] { completing.thrown(seen.first(*completed), indices); });
     if (code == MPI_SUCCESS && *completed > 0) {
         const int left = completing.without_going_on(requests, indices, seen.first(*completed));
         if (left == 0) [[unlikely]]

@@ -55,6 +55,7 @@ class Completing {
     Completing& operator=(const Completing&) = delete;
 
     bool none() const { return count_ == 0; }
+    std::span<const Known> all() const { return {known_, count_}; }
     bool all_may_complete() const {
         return std::all_of(all().begin(), all().end(), [](const Known& known) { return may_complete(known.found); });
     }
@@ -81,7 +82,6 @@ class Completing {
 
   private:
     const Known* at(int index) const;
-    std::span<const Known> all() const { return {known_, count_}; }
     void leave_ordinary(std::span<MPI_Status> statuses);
     int several_with_care(int code, std::span<MPI_Status> statuses, const int* indices);
     template <typename Settle>

@@ -284,6 +284,18 @@ inline constexpr Setting kSettings[] = {
      [](std::string_view text, Values& values) { return parse_seconds(text, values.timeout); },
      [](const Values& values) { return print_seconds(values.timeout); },
      SWY_AGREED(timeout)},
+    {{"SWITCHYARD_STALL", kSeconds, "60",
+      "How long a rank waits for others, or for NCCL, before it says so on standard error, with the call, its bytes "
+      "and, "
+      "where it knows them, the ranks that are missing. It says so again when five times as long has passed, and so "
+      "on. "
+      "One rank says it for all where they know of each other. Nothing ends by it, as it "
+      "does by "
+      "SWITCHYARD_TIMEOUT. 0 switches it off.",
+      true},
+     [](std::string_view text, Values& values) { return parse_seconds(text, values.stall); },
+     [](const Values& values) { return print_seconds(values.stall); },
+     SWY_AGREED(stall)},
     {{"SWITCHYARD_CUDA_AWARE_MPI", kBoolean, "no",
       "Says that the MPI beneath takes device pointers. Then calls that Switchyard has no route of its own for are "
       "passed on as they are.",

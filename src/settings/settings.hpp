@@ -34,6 +34,7 @@ struct Values {
     bool deterministic = false;         // SWITCHYARD_DETERMINISTIC (agreed)
     Sync sync = Sync::kLegacy;          // SWITCHYARD_SYNC=none|legacy|device
     double timeout = 0;                 // SWITCHYARD_TIMEOUT seconds, 0 is none (agreed)
+    double stall = 60;                  // SWITCHYARD_STALL seconds, 0 is none (agreed)
     bool cuda_aware_mpi = false;        // SWITCHYARD_CUDA_AWARE_MPI (agreed)
     std::size_t p2p_threshold = 65536;  // SWITCHYARD_P2P_THRESHOLD: bytes from which a message has an envelope (agreed)
     P2pComm p2p_comm = P2pComm::kAuto;  // SWITCHYARD_P2P_COMM=pair|shared|auto (agreed)

@@ -47,6 +47,13 @@ tests_mpi_required_LDADD = $(RELINKED_LIBS)
 tests_mpi_required_LDFLAGS = $(RELINKED_LINK)
 TESTS += tests/mpi/required
 
+# Ranks that wait long for another one.
+EXTRA_PROGRAMS += tests/mpi/stalled
+tests_mpi_stalled_SOURCES = tests/mpi/stalled.cpp tests/mpi/gpu.hpp
+tests_mpi_stalled_LDADD = $(MPI_TEST_LIBS)
+TESTS += tests/mpi/stalled.test
+EXTRA_DIST += tests/mpi/stalled.test
+
 # Collectives whose size no rank knows, on host memory for long.
 EXTRA_PROGRAMS += tests/mpi/agreement_interval
 tests_mpi_agreement_interval_SOURCES = tests/mpi/agreement_interval.cpp tests/mpi/gpu.hpp tests/random_seed.hpp

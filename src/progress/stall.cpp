@@ -1,0 +1,47 @@
+#include "progress/stall.hpp"
+
+#include <cstdio>
+#include <new>
+#include <utility>
+
+#include "progress/engine.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::progress {
+
+constinit thread_local Waiting* Waiting::innermost = nullptr;
+
+void Waiting::turn() {
+    constexpr unsigned kShortWait = 4;  // turns, in which a look at the clock would cost most
+    constexpr int kGrowth = 5;
+    const double stall = settings::values().stall;
+    if (++turns_ < kShortWait || stall <= 0 || held_here())
+        return;
+    const Clock::time_point now = Clock::now();
+    if (since_ == Clock::time_point{}) {
+        since_ = now;
+        next_ = now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(stall));
+    }
+    if (now < next_)
+        return;
+    next_ = since_ + kGrowth * (next_ - since_);
+    say(std::chrono::duration<double>(now - since_).count());
+}
+
+// Describing may run MPI's progress, and so come back here.
+void Waiting::say(double seconds) const {
+    Waiting* const here = std::exchange(innermost, nullptr);
+    try {
+        std::string text = clause();
+        for (const Waiting* outer = text.empty() ? nullptr : outer_; outer != nullptr; outer = outer->outer_)
+            text = outer->clause() + ": " + text;
+        if (!text.empty())
+            std::fprintf(stderr, "switchyard: %s. This has lasted %.1f s so far (SWITCHYARD_STALL)\n", text.c_str(),
+                         seconds);
+    } catch (const std::bad_alloc&) {
+        std::fprintf(stderr, "switchyard: a wait has lasted %.1f s so far (SWITCHYARD_STALL)\n", seconds);
+    }
+    innermost = here;
+}
+
+}  // namespace swy::progress
