@@ -9,19 +9,23 @@ AM_TESTS_ENVIRONMENT = SWY_SRCDIR='$(abs_top_srcdir)'; SWY_BUILDDIR='$(abs_top_b
 dist_noinst_SCRIPTS += tests/driver tests/summary
 EXTRA_DIST += tests/environment
 
-# What most tests include is compiled once: g++ takes tests/common_headers.hpp.gch for that header where its flags are the
-# test's, and reads the header itself where they are not. Not with --disable-unity, where each source stands for itself.
+# Tests are compiled in haste: they run for seconds. What most of them include is compiled once: g++ takes
+# tests/common_headers.hpp.gch for that header where its flags are the test's, and reads the header itself where they are
+# not. Not with --disable-unity, where each source stands for itself.
 EXTRA_DIST += tests/common_headers.hpp
+test_cxxflags = $(CXXFLAGS:-O2=-O1)
 if UNITY
 common_headers = tests/common_headers.hpp.gch
 CLEANFILES += $(common_headers) tests/common_headers.d
 $(common_headers): tests/common_headers.hpp Makefile
-	$(AM_V_CXX)$(MKDIR_P) tests && $(CXX) $(DEFS) $(DEFAULT_INCLUDES) $(UNIT_CPPFLAGS) $(CPPFLAGS) $(AM_CXXFLAGS) $(CXXFLAGS) \
+	$(AM_V_CXX)$(MKDIR_P) tests && $(CXX) $(DEFS) $(DEFAULT_INCLUDES) $(UNIT_CPPFLAGS) $(CPPFLAGS) $(AM_CXXFLAGS) $(test_cxxflags) \
 	    -MD -MP -MT $@ -MF tests/common_headers.d -x c++-header -o $@ $(srcdir)/tests/common_headers.hpp
 -include tests/common_headers.d
-tests/%.o: private CXXFLAGS += -include tests/common_headers.hpp
+tests/%.o: private CXXFLAGS := $(test_cxxflags) -include tests/common_headers.hpp
 objects_of = $(foreach program,$(1),$($(subst -,_,$(subst /,_,$(program)))_OBJECTS))
 $(filter tests/%.o,$(call objects_of,$(EXTRA_PROGRAMS))): | $(common_headers)
+else
+tests/%.o: private CXXFLAGS := $(test_cxxflags)
 endif
 
 # What the areas' test programs are made with; docs/building.md shows each in use.
