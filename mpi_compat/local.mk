@@ -42,7 +42,7 @@ GENERATED = $(GENERATED_WRAPPERS) mpi_compat/real.cpp src/call_ids.hpp src/real.
 wrappers_sources = $(GENERATED_WRAPPERS)
 mpi_compat_sources = mpi_compat/completion.cpp mpi_compat/wrapper.hpp mpi_compat/extensions.cpp mpi_compat/files.cpp \
     mpi_compat/lifecycle.cpp mpi_compat/memory_kinds.cpp mpi_compat/multi.cpp mpi_compat/partitioned.cpp \
-    mpi_compat/streams.cpp
+    mpi_compat/streams.cpp mpi_compat/windows.cpp
 if UNITY
 nodist_libswitchyard_la_SOURCES += unity/wrappers.cpp unity/mpi_compat.cpp unity/message.cpp
 else

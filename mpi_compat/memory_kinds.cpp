@@ -41,7 +41,7 @@ extern "C" SWY_EXPORT int MPI_Comm_get_info(MPI_Comm comm, MPI_Info* info_used) 
 SWY_PAIR(MPI_Comm_get_info)
 
 // MPI requires the answer of MPI_COMM_WORLD here too; but a program that believed that would pass device memory to
-// one-sided calls, which Switchyard refuses.
+// MPI_Win_create, which Switchyard refuses.
 extern "C" SWY_EXPORT int MPI_Win_get_info(MPI_Win win, MPI_Info* info_used) {
     return answer(real::Win_get_info(win, info_used), info_used, kHost);
 }

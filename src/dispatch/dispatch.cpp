@@ -43,6 +43,7 @@
 #include "staging/average.hpp"
 #include "staging/split.hpp"
 #include "staging/staged.hpp"
+#include "window/window.hpp"
 
 namespace swy::dispatch {
 
@@ -290,6 +291,19 @@ int begun_routed(const Call& call, Real real) {
     return coll::start_agreed(call, *comm, presence);
 }
 
+// Starts a one-sided call: what it gets comes with the end of its epoch or request.
+int one_sided(const Call& call, Real real) {
+    const coll::Presence presence = coll::on_device(call);
+    if (presence != coll::Presence::kData || settings::values().cuda_aware_mpi)
+        return local(call, real, presence, Reason::kNotBuilt);
+    if (call.request != nullptr && !progress::engine_runs())
+        return refused(call, real);
+    const call::Inside guard;
+    if (call.request != nullptr)
+        return window::begin(call, real, Reason::kNotBuilt, coll::payload_bytes(call));
+    return reported(call, {Carrier::kStaged, Reason::kNotBuilt}, [&] { return window::stage(call, real); });
+}
+
 int matched(const Call& call, Real real) {
     const call::Inside guard;
     return p2p::dispatch(call, real);
@@ -317,6 +331,8 @@ int take_any(const Call& call, Real real) {
                 return alone(call, real);
             if (staging::begins_split(call.id) || staging::ends_split(call.id))
                 return split(call, real);
+            if (call.owner.kind == Owner::Kind::kWin)
+                return one_sided(call, real);
             return blocking(call.id) || call.request == nullptr
                        ? local(call, real, coll::on_device(call), Reason::kNotBuilt)
                        : start_staged(call, real, coll::on_device(call), Reason::kNotBuilt);

@@ -58,9 +58,11 @@ bool has_root(const Call& call) {
            std::any_of(call.operands.begin(), call.operands.end(), [](const Operand& o) { return o.at != At::kAll; });
 }
 
-// Tells whether it is a message to or from MPI_PROC_NULL. MPI_Sendrecv's root is the destination; where its source is
-// MPI_PROC_NULL the buffer is left unchanged.
+// Tells whether it is a message to or from MPI_PROC_NULL, or an operand of a one-sided call at which MPI does not look.
+// MPI_Sendrecv's root is the destination; where its source is MPI_PROC_NULL the buffer is left unchanged.
 bool nobody_there(const Call& call, const Operand& operand) {
+    if (family(call.id) == Family::kOneSided)  // what MPI_NO_OP fetches needs no origin buffer (MPI 4.0 section 12.3.4)
+        return call.root == MPI_PROC_NULL || (call.op == MPI_NO_OP && operand.access == Access::kIn);
     if (call.root != MPI_PROC_NULL)
         return false;
     switch (call.id) {

@@ -119,8 +119,10 @@ bool is_ordinary(const Known& known, const MPI_Status& status) {
 
 int raise(const Failure& failure) {
     const Owner& owner = failure.owner;
-    // A communicator may be freed before what is pending on it is complete; a file may not be closed.
-    const bool lives = owner.kind == Owner::Kind::kFile || owner.comm == MPI_COMM_WORLD || comm::lives(owner.comm);
+    // A communicator may be freed before what is pending on it is complete; a file may not be closed, nor a window
+    // freed.
+    const bool lives = owner.kind == Owner::Kind::kFile || owner.kind == Owner::Kind::kWin ||
+                       owner.comm == MPI_COMM_WORLD || comm::lives(owner.comm);
     return error::raise(lives ? owner : Owner(MPI_COMM_WORLD), failure.mpi_class, failure.text);
 }
 

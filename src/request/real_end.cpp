@@ -16,6 +16,8 @@ namespace {
 void get_handler(const Owner& owner, MPI_Errhandler* handler) {
     if (owner.kind == Owner::Kind::kFile)
         real::File_get_errhandler(owner.file, handler);
+    else if (owner.kind == Owner::Kind::kWin)
+        real::Win_get_errhandler(owner.win, handler);
     else
         real::Comm_get_errhandler(owner.comm, handler);
 }
@@ -23,6 +25,8 @@ void get_handler(const Owner& owner, MPI_Errhandler* handler) {
 void set_handler(const Owner& owner, MPI_Errhandler handler) {
     if (owner.kind == Owner::Kind::kFile)
         real::File_set_errhandler(owner.file, handler);
+    else if (owner.kind == Owner::Kind::kWin)
+        real::Win_set_errhandler(owner.win, handler);
     else
         real::Comm_set_errhandler(owner.comm, handler);
 }

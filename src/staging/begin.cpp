@@ -26,7 +26,7 @@ namespace swy::staging {
 
 // The real request, and what it works with. A persistent call's stays from the request's creation to its freeing.
 struct PersistentStaging {
-    PersistentStaging(const Call& call, Reason why, std::size_t payload, Staging::Use use = Staging::Use::kAlways)
+    PersistentStaging(const Call& call, Reason why, std::size_t payload, Use use = Use::kAlways)
         : id(call.id),
           owner(call.owner),
           handler(call.owner),
@@ -283,7 +283,7 @@ std::shared_ptr<Deferred> defer(const Call& call, Make make, comm::Contribution 
 }
 
 std::shared_ptr<PersistentStaging> stand_by(const Call& call, Real real, std::size_t bytes, int& code) {
-    auto persistent = std::make_shared<PersistentStaging>(call, Reason::kNone, bytes, Staging::Use::kSeldom);
+    auto persistent = std::make_shared<PersistentStaging>(call, Reason::kNone, bytes, Use::kSeldom);
     if (const Failure failure = persistent->staging->prepare(call))
         code = raise(*persistent, failure);
     else
@@ -304,7 +304,8 @@ std::shared_ptr<Deferred> start(const std::shared_ptr<PersistentStaging>& persis
     return operation;
 }
 
-int begin(const Call& call, Real real, comm::OperationId what, Reason reason, std::size_t bytes) {
+int begin(const Call& call, Real real, comm::OperationId what, Reason reason, std::size_t bytes,
+          std::shared_ptr<progress::Operation>* begun) {
     auto persistent = std::make_shared<PersistentStaging>(call, reason, bytes);
     if (const Failure failure = persistent->staging->prepare(call))
         return raise(*persistent, failure);
@@ -327,6 +328,8 @@ int begin(const Call& call, Real real, comm::OperationId what, Reason reason, st
         return request::hand_out_persistent(
             call.id, call.owner.comm, [persistent](int& code) { return start(persistent, code); }, call.request);
     add_started(persistent, operation);
+    if (begun != nullptr)
+        *begun = operation;
     return request::hand_out(std::move(operation), call.request);
 }
 

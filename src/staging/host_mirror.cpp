@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <new>
 #include <utility>
 
 #include "call/counted.hpp"
@@ -17,6 +18,9 @@ namespace {
 // Room to place a mirror in its cache lines as the program's data lies in its own, and away from addresses that mean
 // something to MPI.
 constexpr std::size_t kLine = 64, kSlack = 4 * kLine;
+
+// Under this size a copy costs no more from pageable memory, and a block of page-locked memory is larger.
+constexpr std::size_t kSmall = std::size_t{8} << 10;
 
 bool means_something(std::uintptr_t address) {
     const auto* pointer = reinterpret_cast<const void*>(address);
@@ -85,10 +89,16 @@ Memory::~Memory() {
 
 Memory::Memory(Memory&& other) noexcept
     : pinned_(std::move(other.pinned_)),
+      heap_(std::move(other.heap_)),
       data_(std::exchange(other.data_, nullptr)),
       mapped_(std::exchange(other.mapped_, 0)) {}
 
-bool Memory::acquire(device::Context context, std::size_t bytes, std::size_t used) {
+bool Memory::acquire(device::Context context, std::size_t bytes, std::size_t used, Use use) {
+    if (use == Use::kMany && bytes <= kSmall) {
+        heap_.reset(new (std::nothrow) std::byte[bytes]);
+        data_ = heap_.get();
+        return data_ != nullptr;
+    }
     const bool dense = bytes / 4 <= used + kSlack;
     if (dense && bytes <= settings::values().pinned_pool && device::Pinned::acquire(context, bytes, pinned_) == 0) {
         data_ = static_cast<std::byte*>(pinned_.data());
@@ -127,9 +137,12 @@ HostMirror::~HostMirror() {
         real::Type_free(&type);
 }
 
-std::string HostMirror::prepare(bool seldom, Form form) {
-    const std::size_t used = seldom ? 0 : survey_.bytes;
-    return form == Form::kBetter && better_packed() && make_types() ? prepare_packed(used) : prepare_span(used);
+std::string HostMirror::prepare(Use use, Form form) {
+    return form == Form::kBetter && better_packed() && make_types() ? prepare_packed(use) : prepare_span(use);
+}
+
+bool HostMirror::acquire(std::size_t bytes, Use use) {
+    return memory_.acquire(survey_.context, bytes, use == Use::kSeldom ? 0 : survey_.bytes, use);
 }
 
 // Data stays as the program has it where that covers not much more than the data; it is packed where gaps prevail, or
@@ -177,20 +190,20 @@ bool HostMirror::make_types() {
     return std::none_of(made_.begin(), made_.end(), [](const auto& made) { return made.second == MPI_DATATYPE_NULL; });
 }
 
-std::string HostMirror::prepare_packed(std::size_t used) {
+std::string HostMirror::prepare_packed(Use use) {
     std::size_t end = 0;
     for (const std::vector<pack::Segment>* part : {&data_.reads, &data_.writes})
         for (const pack::Segment& segment : *part)
             end = std::max(end, segment.packed + segment.count * segment.layout->size);
-    if (!memory_.acquire(survey_.context, end + kSlack, used))
+    if (!acquire(end + kSlack, use))
         return std::to_string(end) + " bytes of host memory are not to be had";
     packed_ = memory_.data();
     return {};
 }
 
-std::string HostMirror::prepare_span(std::size_t used) {
+std::string HostMirror::prepare_span(Use use) {
     const std::size_t span = survey_.high - survey_.low;
-    if (!memory_.acquire(survey_.context, span + kSlack, used))
+    if (!acquire(span + kSlack, use))
         return "its " + std::to_string(survey_.bytes) + " bytes of data are spread over " + std::to_string(span) +
                " bytes of addresses, and so much host address space is not to be had";
     const auto start = reinterpret_cast<std::uintptr_t>(memory_.data());

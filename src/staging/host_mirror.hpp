@@ -1,9 +1,10 @@
-// Host memory that stands in for an operand's device memory during one MPI call. Used by src/staging alone.
+// Host memory that stands in for an operand's device memory during one MPI call. Used by src/staging.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,12 @@
 
 namespace swy::staging {
 
-// Host memory: pinned from the pool, or pageable pages that cost nothing until touched.
+// What the host memory is for. kSeldom: it costs nothing before its first use. kMany: many are in use at once, so small
+// memory is the heap's.
+enum class Use : std::uint8_t { kAlways, kSeldom, kMany };
+
+// Host memory: pinned from the pool, or pageable pages that cost nothing until touched, or the heap's. Used by
+// src/window too.
 class Memory {
   public:
     Memory() = default;
@@ -22,12 +28,13 @@ class Memory {
     Memory& operator=(Memory&&) = delete;
 
     // Acquires `bytes`, of which `used` will be touched. Returns false when there is no memory.
-    bool acquire(device::Context context, std::size_t bytes, std::size_t used);
+    bool acquire(device::Context context, std::size_t bytes, std::size_t used, Use use = Use::kAlways);
     std::byte* data() const { return data_; }
     bool pageable() const { return mapped_ != 0 || !pinned_.page_locked(); }
 
   private:
     device::Pinned pinned_;
+    std::unique_ptr<std::byte[]> heap_;
     std::byte* data_ = nullptr;
     std::size_t mapped_ = 0;
 };
@@ -50,8 +57,8 @@ class HostMirror {
 
     // kAsItIs: as the program has it. kBetter: packed as bytes, where that is better.
     enum class Form : std::uint8_t { kAsItIs, kBetter };
-    // Acquires the host memory; `seldom`: it is rarely touched. Returns "" or why there is none.
-    std::string prepare(bool seldom, Form form);
+    // Acquires the host memory. Returns "" or why there is none.
+    std::string prepare(Use use, Form form);
 
     bool better_packed() const;
     std::size_t element() const;  // bytes of data in one of the operand's type
@@ -70,8 +77,9 @@ class HostMirror {
     device::Result copy(pack::MemoryRanges& places, pack::Copies& copies, pack::Direction direction,
                         const std::vector<pack::Segment>& all) const;
     bool make_types();
-    std::string prepare_packed(std::size_t used);
-    std::string prepare_span(std::size_t used);
+    std::string prepare_packed(Use use);
+    std::string prepare_span(Use use);
+    bool acquire(std::size_t bytes, Use use);
 
     Operand operand_;
     pack::Data data_;

@@ -27,8 +27,9 @@ int run(const Call& call, Real real, comm::Contribution part = {});
 // complete when the results are on the device. A persistent call's copies are made at each start, its real call once.
 // Called where the engine runs, and not under its lock. The completion call raises the error of a real request that
 // fails. `what` is a collective's id among the ranks, where they tell each other of failures. `reason` and `bytes` are
-// for the report. Throws std::bad_alloc.
-int begin(const Call& call, Real real, comm::OperationId what, Reason reason, std::size_t bytes);
+// for the report. `begun` receives the operation of a call that is no persistent one. Throws std::bad_alloc.
+int begin(const Call& call, Real real, comm::OperationId what, Reason reason, std::size_t bytes,
+          std::shared_ptr<progress::Operation>* begun = nullptr);
 
 // A collective whose real call is made later than the program's: as begin(), except that the owner makes every step,
 // under the engine's lock, until the operation is done. `make` makes the real call with the given operands, also where

@@ -68,7 +68,7 @@ Failure Staging::prepare(const Call& call) {
     const bool as_it_is = mixes_types(call.id) && !packed_alike(with_data);
     const auto form = as_it_is ? HostMirror::Form::kAsItIs : HostMirror::Form::kBetter;
     for (std::size_t s = 0; s < mirrors_.size(); ++s) {
-        if (const std::string why = mirrors_[s].prepare(use_ == Use::kSeldom, form); !why.empty())
+        if (const std::string why = mirrors_[s].prepare(use_, form); !why.empty())
             return {MPI_ERR_NO_MEM,
                     fmt::format("{}: a buffer on the device cannot be copied to the host: {}", name(call_), why)};
         operands_[replaced[s]] = mirrors_[s].substitute();
@@ -129,6 +129,8 @@ Failure Staging::copy_in(Back back) {
 }
 
 Failure Staging::copy_out(bool all) {
+    if (!copies_)
+        copies_.emplace(pack::Copies::After::kNothing);
     const device::Result result = queue(pack::Direction::kToDevice, all);
     const device::Result finished = copies_->finish();
     return failed(pack::Direction::kToDevice, result != 0 ? result : finished);

@@ -1,5 +1,5 @@
 // Host memory in place of the device memory of one call's operands, and the copies between the two: around a blocking
-// call (run.cpp), or before and after the real request (begin.cpp). Used by src/staging alone.
+// call (run.cpp), before and after the real request (begin.cpp), or to the end of an epoch (src/window). Used by these.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,6 @@ struct Failure {
 // Functions that allocate throw std::bad_alloc; query() does not.
 class Staging {
   public:
-    // kSeldom: the memory is page-locked only where it is small, and costs nothing before its first use.
-    enum class Use : std::uint8_t { kAlways, kSeldom };
     explicit Staging(CallId call, Use use = Use::kAlways) : call_(call), use_(use) {}
     ~Staging();
     Staging(const Staging&) = delete;
@@ -47,6 +45,9 @@ class Staging {
     // Called when copy_in() has failed: does this rank make the real call nevertheless, since others wait for it? If
     // so, it tells them. The real call then passes what the memory holds, and to a file nothing.
     bool go_on(comm::Contribution& part, const Failure& failure);
+
+    // Gives the streams of copy_in(Back::kLater) back: the copy back comes much later.
+    void rest() { end_copies(); }
 
     // Copies to the devices, with MPI's progress. `all`: MPI has written all that it may write.
     Failure copy_out(bool all);

@@ -270,6 +270,9 @@ void check_completeness() {
     tested.insert({"MPI_Psend_init", "MPI_Precv_init"});
     // Arrays of buffers: tests/mpi/multi/messages.
     tested.insert({"MPIX_Send_multi", "MPIX_Recv_multi", "MPIX_Isend_multi", "MPIX_Irecv_multi"});
+    // Their results come with the end of an epoch: tests/mpi/window.
+    tested.insert({"MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Fetch_and_op",
+                   "MPI_Compare_and_swap", "MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MPI_Rget_accumulate"});
     static std::vector<Case> all;
     static std::set<std::string> ends;
     for (const char* group : {"send_receive", "collective", "neighborhood", "pack", "file"})

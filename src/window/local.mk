@@ -1,0 +1,7 @@
+# One-sided communication on device memory.
+window_sources = \
+    src/window/calls.cpp \
+    src/window/pending.cpp src/window/pending.hpp \
+    src/window/state.cpp src/window/state.hpp \
+    src/window/synchronisation.cpp \
+    src/window/window.hpp

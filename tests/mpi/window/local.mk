@@ -1,0 +1,7 @@
+# One-sided communication on memory of every kind against the same on host memory.
+EXTRA_PROGRAMS += tests/mpi/window/differential
+tests_mpi_window_differential_SOURCES = tests/mpi/window/differential.cpp tests/mpi/window/epoch.cpp \
+    tests/mpi/window/epoch.hpp tests/mpi/staged/buffers.cpp tests/mpi/staged/buffers.hpp tests/mpi/staged/views.cpp \
+    tests/mpi/staged/views.hpp tests/mpi/gpu.hpp tests/random_seed.hpp
+tests_mpi_window_differential_LDADD = $(MPI_TEST_LIBS)
+TESTS += tests/mpi/window/differential
