@@ -14,7 +14,6 @@ namespace {
 
 constexpr const char* kKey = "mpi_memory_alloc_kinds";
 constexpr const char* kWithDevices = "mpi,system,cuda,cuda:host,cuda:device,cuda:managed";
-constexpr const char* kHost = "mpi,system";  // the kinds that MPI 4.1 requires everywhere
 
 // A job without GPUs gets MPI's own answer. A driver that was loaded since MPI_Init counts; a driver watch that is open
 // only for a report does not.
@@ -23,8 +22,8 @@ bool has_devices() {
            (call::job_agrees || device::driver_state() == device::DriverState::kLoaded);
 }
 
-int answer(int code, MPI_Info* info, const char* kinds) {
-    return code == MPI_SUCCESS && has_devices() ? real::Info_set(*info, kKey, kinds) : code;
+int answer(int code, MPI_Info* info) {
+    return code == MPI_SUCCESS && has_devices() ? real::Info_set(*info, kKey, kWithDevices) : code;
 }
 
 }  // namespace
@@ -36,25 +35,23 @@ extern "C" SWY_EXPORT int MPIX_Query_cuda_support(void) {
 SWY_PAIR(MPIX_Query_cuda_support)
 
 extern "C" SWY_EXPORT int MPI_Comm_get_info(MPI_Comm comm, MPI_Info* info_used) {
-    return answer(real::Comm_get_info(comm, info_used), info_used, kWithDevices);
+    return answer(real::Comm_get_info(comm, info_used), info_used);
 }
 SWY_PAIR(MPI_Comm_get_info)
 
-// MPI requires the answer of MPI_COMM_WORLD here too; but a program that believed that would pass device memory to
-// MPI_Win_create, which Switchyard refuses.
 extern "C" SWY_EXPORT int MPI_Win_get_info(MPI_Win win, MPI_Info* info_used) {
-    return answer(real::Win_get_info(win, info_used), info_used, kHost);
+    return answer(real::Win_get_info(win, info_used), info_used);
 }
 SWY_PAIR(MPI_Win_get_info)
 
 extern "C" SWY_EXPORT int MPI_File_get_info(MPI_File fh, MPI_Info* info_used) {
-    return answer(real::File_get_info(fh, info_used), info_used, kWithDevices);
+    return answer(real::File_get_info(fh, info_used), info_used);
 }
 SWY_PAIR(MPI_File_get_info)
 
 #ifdef MPI_SESSION_NULL  // MPI 4.0
 extern "C" SWY_EXPORT int MPI_Session_get_info(MPI_Session session, MPI_Info* info_used) {
-    return answer(real::Session_get_info(session, info_used), info_used, kWithDevices);
+    return answer(real::Session_get_info(session, info_used), info_used);
 }
 SWY_PAIR(MPI_Session_get_info)
 #endif

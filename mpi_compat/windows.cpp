@@ -1,5 +1,5 @@
-// The wrappers of the calls that synchronise windows, written by hand: their work is on the buffers of other calls. A
-// program without device memory in one-sided calls pays for one comparison.
+// The wrappers of the calls that synchronise windows, and of those that ask about them, written by hand: their work is
+// on the buffers of other calls. A program without device memory in one-sided calls pays for one comparison.
 #include "window/window.hpp"
 
 #include "mpi_compat/wrapper.hpp"
@@ -16,6 +16,32 @@ extern "C" SWY_EXPORT int MPI_Win_complete(MPI_Win win) {
 }
 SWY_PAIR(MPI_Win_complete)
 
+extern "C" SWY_EXPORT int MPI_Win_post(MPI_Group group, int assert, MPI_Win win) {
+    return window::none_known() ? real::Win_post(group, assert, win) : window::post(group, assert, win);
+}
+SWY_PAIR(MPI_Win_post)
+
+extern "C" SWY_EXPORT int MPI_Win_wait(MPI_Win win) {
+    return window::none_known() ? real::Win_wait(win) : window::wait(win);
+}
+SWY_PAIR(MPI_Win_wait)
+
+extern "C" SWY_EXPORT int MPI_Win_test(MPI_Win win, int* flag) {
+    return window::none_known() ? real::Win_test(win, flag) : window::test(win, flag);
+}
+SWY_PAIR(MPI_Win_test)
+
+extern "C" SWY_EXPORT int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
+    return window::none_known() ? real::Win_lock(lock_type, rank, assert, win)
+                                : window::lock(lock_type, rank, assert, win);
+}
+SWY_PAIR(MPI_Win_lock)
+
+extern "C" SWY_EXPORT int MPI_Win_lock_all(int assert, MPI_Win win) {
+    return window::none_known() ? real::Win_lock_all(assert, win) : window::lock_all(assert, win);
+}
+SWY_PAIR(MPI_Win_lock_all)
+
 extern "C" SWY_EXPORT int MPI_Win_unlock(int rank, MPI_Win win) {
     return window::none_known() ? real::Win_unlock(rank, win) : window::unlock(rank, win);
 }
@@ -25,6 +51,11 @@ extern "C" SWY_EXPORT int MPI_Win_unlock_all(MPI_Win win) {
     return window::none_known() ? real::Win_unlock_all(win) : window::unlock_all(win);
 }
 SWY_PAIR(MPI_Win_unlock_all)
+
+extern "C" SWY_EXPORT int MPI_Win_sync(MPI_Win win) {
+    return window::none_known() ? real::Win_sync(win) : window::sync(win);
+}
+SWY_PAIR(MPI_Win_sync)
 
 extern "C" SWY_EXPORT int MPI_Win_flush(int rank, MPI_Win win) {
     return window::none_known() ? real::Win_flush(rank, win) : window::flush(rank, win);
@@ -50,3 +81,11 @@ extern "C" SWY_EXPORT int MPI_Win_free(MPI_Win* win) {
     return window::none_known() ? real::Win_free(win) : window::free(win);
 }
 SWY_PAIR(MPI_Win_free)
+
+extern "C" SWY_EXPORT int MPI_Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
+    const int code = real::Win_get_attr(win, win_keyval, attribute_val, flag);
+    if (!window::none_known() && code == MPI_SUCCESS && *flag != 0)
+        window::show_attribute(win, win_keyval, attribute_val);
+    return code;
+}
+SWY_PAIR(MPI_Win_get_attr)

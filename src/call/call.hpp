@@ -145,6 +145,7 @@ struct Call {
     int root = MPI_PROC_NULL;            // root, or the peer of a point-to-point call
     const Matching* matching = nullptr;  // of matched calls
     MPI_Request* request = nullptr;      // of other calls that make one
+    MPI_Win* win = nullptr;              // of calls that make one
 };
 
 // The real MPI function behind a call. It is called with the operands to use in place of the program's (same number,

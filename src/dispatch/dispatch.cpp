@@ -131,9 +131,10 @@ int refused(const Call& call, Real real) {
         return local(call, real, presence, Reason::kNotBuilt);
     return error::raise(
         call, MPI_ERR_BUFFER,
-        fmt::format("{}: a buffer is device memory, and this call is not yet on device memory in Switchyard {}: use a "
-                    "blocking form, or copy to host memory first",
-                    name(call.id), PACKAGE_VERSION));
+        fmt::format("{}: a buffer is device memory, and this call is not yet on device memory in Switchyard {}: {}",
+                    name(call.id), PACKAGE_VERSION,
+                    call.id == CallId::kWinAttach ? "make a window of it with MPI_Win_create, or attach host memory"
+                                                  : "use a blocking form, or copy to host memory first"));
 }
 
 // What is wrong with device memory in a call that takes host memory alone.
@@ -304,6 +305,14 @@ int one_sided(const Call& call, Real real) {
     return reported(call, {Carrier::kStaged, Reason::kNotBuilt}, [&] { return window::stage(call, real); });
 }
 
+int made_window(const Call& call, Real real) {
+    const coll::Presence presence = coll::on_device(call);
+    if (presence == coll::Presence::kNothing || settings::values().cuda_aware_mpi)
+        return host(call, real);
+    const call::Inside guard;
+    return reported(call, {Carrier::kStaged, Reason::kNotBuilt}, [&] { return window::create(call, real); });
+}
+
 int matched(const Call& call, Real real) {
     const call::Inside guard;
     return p2p::dispatch(call, real);
@@ -312,7 +321,7 @@ int matched(const Call& call, Real real) {
 // Runs a call that MPI makes itself, or that the program makes in a callback inside MPI: nothing can be agreed on, and
 // nobody comes back to complete a non-blocking call.
 int inside_mpi(const Call& call, Real real) {
-    const bool can_be_staged = blocking(call.id) || call.operands.empty();
+    const bool can_be_staged = (blocking(call.id) && call.win == nullptr) || call.operands.empty();
     return can_be_staged ? local(call, real, coll::on_device(call), Reason::kInsideMpi) : refused(call, real);
 }
 
@@ -333,6 +342,8 @@ int take_any(const Call& call, Real real) {
                 return split(call, real);
             if (call.owner.kind == Owner::Kind::kWin)
                 return one_sided(call, real);
+            if (call.win != nullptr)
+                return made_window(call, real);
             return blocking(call.id) || call.request == nullptr
                        ? local(call, real, coll::on_device(call), Reason::kNotBuilt)
                        : start_staged(call, real, coll::on_device(call), Reason::kNotBuilt);

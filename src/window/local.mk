@@ -1,6 +1,8 @@
 # One-sided communication on device memory.
 window_sources = \
     src/window/calls.cpp \
+    src/window/create.cpp \
+    src/window/mirror.cpp src/window/mirror.hpp \
     src/window/pending.cpp src/window/pending.hpp \
     src/window/state.cpp src/window/state.hpp \
     src/window/synchronisation.cpp \

@@ -12,7 +12,7 @@
 
 namespace swy::window {
 
-inline constexpr int kAllTargets = -100;  // neither a rank nor MPI_PROC_NULL
+inline constexpr int kAllTargets = -100, kNoTarget = -101;  // neither is a rank or MPI_PROC_NULL
 
 class Pending {
   public:

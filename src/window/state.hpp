@@ -5,12 +5,14 @@
 
 #include <memory>
 
+#include "window/mirror.hpp"
 #include "window/pending.hpp"
 
 namespace swy::window {
 
 struct State {
     Pending pending;
+    std::unique_ptr<Mirror> mirror;  // of a window over device memory
 };
 
 std::shared_ptr<State> find(MPI_Win win);         // null where nothing is known

@@ -1,6 +1,9 @@
-// The calls that synchronise windows: after the real call, the calls that it has completed at the origin are completed
-// on the devices (MPI 4.0 sections 12.5 and 12.7).
-#include <new>
+// The calls that synchronise windows. Before the real call, what the program has changed in a window's device memory
+// goes to its mirror, where others are to see it; after the call, the calls that it has completed at the origin are
+// completed on the devices, and what others have changed in the mirror goes to the device. When which is due, MPI 4.0
+// section 12.7 says, rules 5 and 6 (docs/one-sided.md).
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "call/depth.hpp"
@@ -12,61 +15,142 @@
 namespace swy::window {
 namespace {
 
+// What a call does to the mirror of this process's window.
+struct Copies {
+    bool publish = false, update = false;
+};
+
+staging::Failure named(CallId call, staging::Failure failure) {
+    if (failure)
+        failure.text = fmt::format("{}: {}", name(call), failure.text);
+    return failure;
+}
+
 // Makes the real call, which completes at the origin what has been begun to `target`.
 template <typename Real>
-int completing(MPI_Win win, int target, Real real) {
+int synchronise(CallId call, MPI_Win win, int target, Copies copies, Real real) {
     const call::Inside guard;
     const std::shared_ptr<State> state = find(win);
-    const std::uint64_t last = state != nullptr ? state->pending.last() : 0;
-    const int code = real();
-    if (state == nullptr || code != MPI_SUCCESS)
+    if (state == nullptr)
+        return real();
+    Mirror* const mirror = state->mirror.get();
+    staging::Failure failure;
+    if (mirror != nullptr && copies.publish)
+        failure = named(call, mirror->publish());
+    const std::uint64_t last = state->pending.last();
+    const int code = real();  // after a failure too: others wait for it
+    if (code != MPI_SUCCESS)
         return code;
-    const staging::Failure failure = state->pending.complete(target, last);
+    if (staging::Failure missing = state->pending.complete(target, last); !failure)
+        failure = std::move(missing);
+    if (mirror != nullptr && copies.update)
+        if (staging::Failure stale = named(call, mirror->update()); !failure)
+            failure = std::move(stale);
     return failure ? error::raise(Owner(win), failure.mpi_class, failure.text) : code;
+}
+
+// Tells whether others may have changed the window since the last call that exposed it, and notes what this one's
+// assertion says of the time to the next.
+bool may_be_changed(MPI_Win win, int assertion) {
+    const std::shared_ptr<State> state = find(win);
+    return state == nullptr || state->mirror == nullptr ||
+           !state->mirror->nothing_put.exchange((assertion & MPI_MODE_NOPUT) != 0);
+}
+
+bool may_be_stored_to(int assertion) {
+    return (assertion & MPI_MODE_NOSTORE) == 0;
 }
 
 }  // namespace
 
 int fence(int assertion, MPI_Win win) {
-    return completing(win, kAllTargets, [&] { return real::Win_fence(assertion, win); });
+    const Copies copies{.publish = may_be_stored_to(assertion), .update = may_be_changed(win, assertion)};
+    return synchronise(CallId::kWinFence, win, kAllTargets, copies, [&] { return real::Win_fence(assertion, win); });
 }
 
 int complete(MPI_Win win) {
-    return completing(win, kAllTargets, [&] { return real::Win_complete(win); });
+    return synchronise(CallId::kWinComplete, win, kAllTargets, {}, [&] { return real::Win_complete(win); });
+}
+
+int post(MPI_Group group, int assertion, MPI_Win win) {
+    // What has been changed before is not looked for again where nothing is changed until MPI_Win_wait.
+    const bool update = may_be_changed(win, assertion) && (assertion & MPI_MODE_NOPUT) != 0;
+    return synchronise(CallId::kWinPost, win, kNoTarget, {.publish = may_be_stored_to(assertion), .update = update},
+                       [&] { return real::Win_post(group, assertion, win); });
+}
+
+int wait(MPI_Win win) {
+    return synchronise(CallId::kWinWait, win, kNoTarget, {.update = may_be_changed(win, 0)},
+                       [&] { return real::Win_wait(win); });
+}
+
+int test(MPI_Win win, int* flag) {
+    const int code = real::Win_test(win, flag);
+    if (code != MPI_SUCCESS || *flag == 0)
+        return code;
+    return synchronise(CallId::kWinTest, win, kNoTarget, {.update = may_be_changed(win, 0)},
+                       [] { return MPI_SUCCESS; });
+}
+
+int lock(int type, int rank, int assertion, MPI_Win win) {
+    may_be_changed(win, 0);
+    return synchronise(CallId::kWinLock, win, kNoTarget, {.update = true},
+                       [&] { return real::Win_lock(type, rank, assertion, win); });
+}
+
+int lock_all(int assertion, MPI_Win win) {
+    may_be_changed(win, 0);
+    return synchronise(CallId::kWinLockAll, win, kNoTarget, {.update = true},
+                       [&] { return real::Win_lock_all(assertion, win); });
 }
 
 int unlock(int rank, MPI_Win win) {
-    return completing(win, rank, [&] { return real::Win_unlock(rank, win); });
+    return synchronise(CallId::kWinUnlock, win, rank, {.publish = true}, [&] { return real::Win_unlock(rank, win); });
 }
 
 int unlock_all(MPI_Win win) {
-    return completing(win, kAllTargets, [&] { return real::Win_unlock_all(win); });
+    return synchronise(CallId::kWinUnlockAll, win, kAllTargets, {.publish = true},
+                       [&] { return real::Win_unlock_all(win); });
+}
+
+int sync(MPI_Win win) {
+    return synchronise(CallId::kWinSync, win, kNoTarget, {.publish = true, .update = true},
+                       [&] { return real::Win_sync(win); });
 }
 
 int flush(int rank, MPI_Win win) {
-    return completing(win, rank, [&] { return real::Win_flush(rank, win); });
+    return synchronise(CallId::kWinFlush, win, rank, {}, [&] { return real::Win_flush(rank, win); });
 }
 
 int flush_all(MPI_Win win) {
-    return completing(win, kAllTargets, [&] { return real::Win_flush_all(win); });
+    return synchronise(CallId::kWinFlushAll, win, kAllTargets, {}, [&] { return real::Win_flush_all(win); });
 }
 
 int flush_local(int rank, MPI_Win win) {
-    return completing(win, rank, [&] { return real::Win_flush_local(rank, win); });
+    return synchronise(CallId::kWinFlushLocal, win, rank, {}, [&] { return real::Win_flush_local(rank, win); });
 }
 
 int flush_local_all(MPI_Win win) {
-    return completing(win, kAllTargets, [&] { return real::Win_flush_local_all(win); });
+    return synchronise(CallId::kWinFlushLocalAll, win, kAllTargets, {}, [&] { return real::Win_flush_local_all(win); });
 }
 
+// MPI_Win_free waits for all ranks, so the mirror has everything then. MPI does not ask for this copy; programs whose
+// windows are one copy look for what it brings.
 int free(MPI_Win* win) {
     const call::Inside guard;
     const MPI_Win handle = *win;
     std::shared_ptr<State> state = remove(handle);  // MPI may give the handle to another thread's window
     const int code = real::Win_free(win);
-    if (code != MPI_SUCCESS && state != nullptr)
+    if (state == nullptr)
+        return code;
+    if (code != MPI_SUCCESS) {
         add(handle, std::move(state));
-    return code;
+        return code;
+    }
+    if (state->mirror == nullptr)
+        return code;
+    const staging::Failure failure = named(CallId::kWinFree, state->mirror->update());
+    return failure ? error::raise(Owner(), failure.mpi_class, failure.text) : code;
 }
 
 }  // namespace swy::window

@@ -26,11 +26,23 @@ int stage(const Call& call, Real real);
 // The same for a call that leaves a request, which completes when the result is on the device.
 int begin(const Call& call, Real real, Reason reason, std::size_t bytes);
 
+// Makes a window over memory that is on a device, wholly or in part: MPI gets host memory in its place. Throws
+// std::bad_alloc.
+int create(const Call& call, Real real);
+// Corrects what MPI says of an attribute of such a window, in the C form.
+void show_attribute(MPI_Win win, int key, void* value);
+
 // The calls that synchronise a window.
 int fence(int assertion, MPI_Win win);
 int complete(MPI_Win win);
+int post(MPI_Group group, int assertion, MPI_Win win);
+int wait(MPI_Win win);
+int test(MPI_Win win, int* flag);
+int lock(int type, int rank, int assertion, MPI_Win win);
+int lock_all(int assertion, MPI_Win win);
 int unlock(int rank, MPI_Win win);
 int unlock_all(MPI_Win win);
+int sync(MPI_Win win);
 int flush(int rank, MPI_Win win);
 int flush_all(MPI_Win win);
 int flush_local(int rank, MPI_Win win);

@@ -271,7 +271,7 @@ void check_completeness() {
     // Arrays of buffers: tests/mpi/multi/messages.
     tested.insert({"MPIX_Send_multi", "MPIX_Recv_multi", "MPIX_Isend_multi", "MPIX_Irecv_multi"});
     // Their results come with the end of an epoch: tests/mpi/window.
-    tested.insert({"MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Fetch_and_op",
+    tested.insert({"MPI_Win_create", "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Fetch_and_op",
                    "MPI_Compare_and_swap", "MPI_Rput", "MPI_Rget", "MPI_Raccumulate", "MPI_Rget_accumulate"});
     static std::vector<Case> all;
     static std::set<std::string> ends;

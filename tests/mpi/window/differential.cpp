@@ -6,6 +6,9 @@
 // launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 100 host
 // launch: -n 4 --gpus 2 -x SWITCHYARD_PINNED_POOL=4096 -- 80 host
 // launch: -n 2 --gpus 2 -- 60 allocated
+// launch: -n 2 --gpus 2 -- 200 anywhere
+// launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 150 anywhere
+// launch: -n 4 --gpus 2 -x SWITCHYARD_PINNED_POOL=4096 -- 100 anywhere
 // test-timeout: 240
 // clang-format on
 #include <mpi.h>

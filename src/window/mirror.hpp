@@ -1,0 +1,63 @@
+// Host memory that stands for a window's device memory. In the terms of MPI's separate memory model (MPI 4.0 section
+// 12.4): the device memory is the private copy, which the program reads and writes; the mirror is the public copy,
+// which MPI reads and writes. Used by src/window alone.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+#include "pack/copies.hpp"
+#include "pack/pieces.hpp"
+#include "staging/host_mirror.hpp"
+#include "staging/staging.hpp"
+
+namespace swy::window {
+
+class Mirror {
+  public:
+    Mirror(void* base, std::size_t bytes) : base_(base), bytes_(bytes) {}
+    Mirror(const Mirror&) = delete;
+    Mirror& operator=(const Mirror&) = delete;
+
+    void* base() const { return base_; }       // on the device
+    void* address() const { return public_; }  // of the mirror, once prepared
+
+    // Acquires the host memory. Throws std::bad_alloc.
+    staging::Failure prepare();
+
+    // Copies the device memory to the mirror, when the window is made.
+    staging::Failure fill();
+
+    // Brings what the program has changed on the device to the mirror: nothing else there is written, for others may
+    // write there at the same time.
+    staging::Failure publish();
+
+    // Brings what others have changed in the mirror to the device; nothing else is written there either.
+    staging::Failure update();
+
+    // Set while an assertion of the program's says that no other rank changes the window until it next synchronises.
+    std::atomic<bool> nothing_put{false};
+
+  private:
+    // A failure is one of all later calls too: what is on either side then is not known.
+    template <typename Work>
+    staging::Failure once(Work work);
+    device::Result download();
+    device::Result upload();
+    device::Result copy(pack::Copies& copies, pack::Direction direction, std::size_t from, std::size_t bytes,
+                        const std::byte* host, bool pageable);
+
+    void* const base_;
+    const std::size_t bytes_;
+    std::byte* public_ = nullptr;
+    staging::Memory mirror_;    // what public_ lies in
+    staging::Memory snapshot_;  // what both sides had when they were last brought together
+    pack::MemoryRanges places_;
+    std::mutex mutex_;  // of all below, and of the copies
+    staging::Failure failure_;
+};
+
+}  // namespace swy::window
