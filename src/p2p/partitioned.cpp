@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/state.hpp"
 #include "datatype/kept_type.hpp"
 #include "datatype/quick.hpp"
 #include "error/error.hpp"
@@ -211,6 +212,11 @@ class Round final : public progress::Operation {
     explicit Round(std::shared_ptr<Message> message)
         : Operation(message->call(), message->comm()), message_(std::move(message)) {
         record_.route(Carrier::kStaged, Reason::kNotBuilt, message_->bytes());
+    }
+
+    std::string describe() const override {
+        return comm::where(call(), comm()) +
+               (message_->over() ? ": its partitions are being copied" : ": its partitions are under way");
     }
 
     bool step() override {

@@ -234,6 +234,19 @@ bool held_here() {
     return inside;
 }
 
+std::string under_lock_at_once(const std::function<std::string()>& function) {
+    if (inside)
+        return {};
+    const std::unique_lock lock(engine_mutex, std::try_to_lock);
+    if (!lock.owns_lock())
+        return {};
+    const struct Here {
+        Here() { inside = true; }
+        ~Here() { inside = false; }
+    } here;
+    return function();
+}
+
 void add(std::shared_ptr<Operation> operation) {
     if (operation->done())
         return;
@@ -274,10 +287,7 @@ void turn_once() {
 }
 
 void wait_for(const Operation& operation) {
-    const auto describe = [&operation] {
-        const Hold hold;
-        return operation.describe();
-    };
+    const auto describe = [&operation] { return under_lock_at_once([&operation] { return operation.describe(); }); };
     const Waiting waiting(describe);
     while (!operation.done())
         turn_once();

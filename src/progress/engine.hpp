@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -35,6 +36,10 @@ class Hold {
     Hold& operator=(const Hold&) = delete;
 };
 bool held_here();  // does this thread hold the lock?
+
+// Calls `function` under the lock where that is free at once; otherwise returns "". For who must not wait for another
+// thread inside MPI's progress.
+std::string under_lock_at_once(const std::function<std::string()>& function);
 
 // Steps `operation` from now on until it is done. Called under the lock.
 void add(std::shared_ptr<Operation> operation);

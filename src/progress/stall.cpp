@@ -13,7 +13,8 @@ constinit thread_local Waiting* Waiting::innermost = nullptr;
 
 void Waiting::turn() {
     constexpr unsigned kShortWait = 4;  // turns, in which a look at the clock would cost most
-    constexpr int kGrowth = 5;
+    constexpr int kGrowth = 5;          // from one line to the next
+    constexpr int kShare = 10;          // of the time, after which a wait of which nothing was said is looked at again
     const double stall = settings::values().stall;
     if (++turns_ < kShortWait || stall <= 0 || held_here())
         return;
@@ -24,24 +25,28 @@ void Waiting::turn() {
     }
     if (now < next_)
         return;
-    next_ = since_ + kGrowth * (next_ - since_);
-    say(std::chrono::duration<double>(now - since_).count());
+    const auto waited = next_ - since_;
+    const bool said = say(std::chrono::duration<double>(now - since_).count());
+    next_ = said ? since_ + kGrowth * waited : now + waited / kShare;
 }
 
 // Describing may run MPI's progress, and so come back here.
-void Waiting::say(double seconds) const {
+bool Waiting::say(double seconds) const {
     Waiting* const here = std::exchange(innermost, nullptr);
+    bool said = true;
     try {
         std::string text = clause();
         for (const Waiting* outer = text.empty() ? nullptr : outer_; outer != nullptr; outer = outer->outer_)
             text = outer->clause() + ": " + text;
-        if (!text.empty())
+        said = !text.empty();
+        if (said)
             std::fprintf(stderr, "switchyard: %s. This has lasted %.1f s so far (SWITCHYARD_STALL)\n", text.c_str(),
                          seconds);
     } catch (const std::bad_alloc&) {
         std::fprintf(stderr, "switchyard: a wait has lasted %.1f s so far (SWITCHYARD_STALL)\n", seconds);
     }
     innermost = here;
+    return said;
 }
 
 }  // namespace swy::progress

@@ -11,8 +11,9 @@ namespace swy::progress {
 // the outermost first: the call, say, and then what it waits for.
 class Waiting {
   public:
-    // `describe` returns the clause. It is called in a turn of MPI's progress, not under the engine's lock, which it
-    // may take. The innermost one returns "" where another rank says it for all: then this one says nothing.
+    // `describe` returns the clause. It is called in a turn of MPI's progress, not under the engine's lock. The
+    // innermost one returns "" where another rank says it for all, or what it needs is not to be had just now: then
+    // this one says nothing, and is asked again later.
     template <typename F>
     explicit Waiting(const F& describe)
         : object_(&describe),
@@ -36,7 +37,7 @@ class Waiting {
     using Clock = std::chrono::steady_clock;
 
     void turn();
-    void say(double seconds) const;
+    bool say(double seconds) const;
     std::string clause() const { return describe_(object_); }
 
     static constinit thread_local Waiting* innermost __attribute__((tls_model("initial-exec")));

@@ -93,9 +93,8 @@ class WithoutIncomplete {
     std::vector<MPI_Request> copy_;
 };
 
-// Describes the first of Switchyard's requests that is not complete; "" without one.
+// Describes the first of Switchyard's requests that is not complete; "" without one. Under the engine's lock.
 std::string incomplete(std::span<const Known> requests) {
-    const progress::Hold hold;
     for (const Known& known : requests) {
         const std::shared_ptr<Handle>& handle = known.record().handle;
         if (handle != nullptr && handle->operation() != nullptr && !handle->operation()->done())
@@ -109,7 +108,9 @@ template <typename Call>
 int waiting(std::span<const Known> requests, Call call) {
     if (progress::alive.load(std::memory_order_relaxed) == 0) [[likely]]
         return call();
-    const auto describe = [requests] { return incomplete(requests); };
+    const auto describe = [requests] {
+        return progress::under_lock_at_once([requests] { return incomplete(requests); });
+    };
     const progress::Waiting here(describe);
     return call();
 }

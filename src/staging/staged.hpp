@@ -12,6 +12,7 @@
 #include "call/call.hpp"
 #include "call/reason.hpp"
 #include "comm/contribution.hpp"
+#include "comm/state.hpp"
 #include "progress/operation.hpp"
 
 namespace swy::staging {
@@ -38,6 +39,9 @@ class Deferred : public progress::Operation {
   public:
     using progress::Operation::Operation;
     virtual bool called() const = 0;  // the real call has been made, or never will be
+    std::string describe() const final {
+        return comm::where(call(), comm()) + ": its staging through host memory has not ended";
+    }
 };
 using Make = std::function<int(const Operand* operands, MPI_Request* request)>;
 std::shared_ptr<Deferred> defer(const Call& call, Make make, comm::Contribution part, Reason reason, std::size_t bytes);
