@@ -1,4 +1,5 @@
-// The headers that most tests include, to be compiled once (tests/local.mk). A test includes all that it uses by itself.
+// The headers that most tests include, to be compiled once (tests/local.mk). A test includes all that it uses by
+// itself.
 #include <mpi.h>
 #include <unistd.h>
 
