@@ -134,7 +134,7 @@ class StagedCall final : public Deferred {
         if (!done || !part_.told())
             return false;
         if (const int rc = make_(persistent_->staging->operands(), &persistent_->request); rc != MPI_SUCCESS) {
-            describe(rc);
+            explain(rc);
             end_uncalled();
             return true;
         }
@@ -180,7 +180,7 @@ class StagedCall final : public Deferred {
         if (error == MPI_SUCCESS)
             read(status);
         else
-            describe(error);
+            explain(error);
         if (error == MPI_SUCCESS && persistent_->average.has_value())
             persistent_->average->divide();
         begin_copy_out(error == MPI_SUCCESS);
@@ -202,7 +202,7 @@ class StagedCall final : public Deferred {
             outcome_.bytes = static_cast<std::size_t>(bytes);
     }
 
-    void describe(int error) {
+    void explain(int error) {
         std::array<char, MPI_MAX_ERROR_STRING> text{};
         int length = 0;
         outcome_.mpi_class = MPI_ERR_OTHER;
