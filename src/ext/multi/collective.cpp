@@ -78,7 +78,7 @@ class Collective final : public coll::Collective {
             mine_.tag = comm::Exchange::draw_tag();
             mine_.attempt_tag = comm::Exchange::draw_tag();
         }
-        describe(before);
+        determine(before);
         facts_->mine = mine_;
         const int rc = real::Iallgather(&facts_->mine, sizeof mine_, MPI_BYTE, facts_->all.data(), sizeof mine_,
                                         MPI_BYTE, state.handle, &facts_->request);
@@ -106,7 +106,7 @@ class Collective final : public coll::Collective {
     };
 
     // Determines everything that can be known before the other ranks' facts arrive.
-    void describe(const std::vector<int>& before) {
+    void determine(const std::vector<int>& before) {
         mine_.print = fingerprint(kept_, comm_->calls++);
         mine_.slots = kept_.buffers();
         mine_.in_flight = under_way_->wants_turn();
