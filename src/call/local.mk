@@ -1,6 +1,7 @@
 # What a call is: its description, its transport and the reason for that, and what stands between the program and the real MPI.
 call_sources = \
     src/call/call.hpp \
+    src/call/comm_name.cpp src/call/comm_name.hpp \
     src/call/counted.hpp \
     src/call/depth.hpp \
     src/call/entry_point.hpp \

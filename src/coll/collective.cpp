@@ -5,11 +5,13 @@
 #include <new>
 #include <utility>
 
+#include "call/comm_name.hpp"
+
 namespace swy::coll {
 
 std::string in_call(CallId call, const comm::State* comm, int rank, int size, const std::string& why) {
     return fmt::format("{} on rank {} of {} ({} ranks): {}", name(call), rank,
-                       comm != nullptr ? comm::name_of(comm->handle) : "a communicator that was freed", size, why);
+                       comm != nullptr ? call::comm_name(comm->handle) : "a communicator that was freed", size, why);
 }
 
 std::string Collective::describe() const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "call/comm_name.hpp"
 #include "comm/buffer_slots.hpp"
 #include "comm/collective_setup.hpp"
 #include "comm/launch_order.hpp"
@@ -166,13 +167,6 @@ bool leave(MPI_Comm comm) {
     return state != nullptr && state->given_up && real::Comm_delete_attr(comm, key) == MPI_SUCCESS;
 }
 
-std::string name_of(MPI_Comm comm) {
-    char text[MPI_MAX_OBJECT_NAME] = "";
-    int length = 0;
-    real::Comm_get_name(comm, text, &length);
-    return length > 0 ? text : "a communicator without name";
-}
-
 std::string where(CallId call, MPI_Comm comm) {
     if (comm == MPI_COMM_NULL || !lives(comm))
         return std::string(name(call));
@@ -180,7 +174,7 @@ std::string where(CallId call, MPI_Comm comm) {
     int size = 0;
     real::Comm_rank(comm, &rank);
     real::Comm_size(comm, &size);
-    return fmt::format("{} on rank {} of {} ({} ranks)", name(call), rank, name_of(comm), size);
+    return fmt::format("{} on rank {} of {} ({} ranks)", name(call), rank, call::comm_name(comm), size);
 }
 
 bool lives(MPI_Comm comm) {

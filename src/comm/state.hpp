@@ -108,9 +108,8 @@ extern Farewell on_free;
 // Has the communicator a state? One that has been freed has none.
 bool lives(MPI_Comm comm);
 
-// For texts: a communicator's name, and a call with the rank and the communicator on which it is made, if that lives:
-// "MPI_Recv on rank 0 of MPI_COMM_WORLD (2 ranks)".
-std::string name_of(MPI_Comm comm);
+// For texts: a call with the rank and the communicator on which it is made, if that lives: "MPI_Recv on rank 0 of
+// MPI_COMM_WORLD (2 ranks)".
 std::string where(CallId call, MPI_Comm comm);
 
 // Lives while MPI frees a communicator. The callbacks of the program's attributes run then, and may pass device memory

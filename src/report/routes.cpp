@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "call/comm_name.hpp"
 #include "real.hpp"
 
 namespace swy::report {
@@ -37,12 +37,9 @@ std::string open_log(const std::string& folder) {
 }
 
 std::string describe_comm(MPI_Comm comm) {
-    std::array<char, MPI_MAX_OBJECT_NAME> text{};
-    int length = 0, size = 0;
-    real::Comm_get_name(comm, text.data(), &length);
+    int size = 0;
     real::Comm_size(comm, &size);
-    return fmt::format("{} ({} rank{})", length > 0 ? text.data() : "a communicator without name", size,
-                       size == 1 ? "" : "s");
+    return fmt::format("{} ({} rank{})", call::comm_name(comm), size, size == 1 ? "" : "s");
 }
 
 }  // namespace
