@@ -60,15 +60,23 @@ int make_key() {
 
 // With more ranks, two of them are connected by their first message: the program then decides how much memory NCCL
 // takes for peers.
-constexpr int kAllConnected = 16;
+constexpr int kAllConnected = 16, kConnectTag = 2;
 
-// Has NCCL connect the ranks for messages. It otherwise does so at the first one, and waits for the other rank
-// meanwhile, which an enqueue call should not. All ranks make the call. Returns "" or the error.
-std::string connect_all(const std::shared_ptr<nccl::Communicator>& communicator) {
+// Has NCCL connect the ranks for messages, and MPI for the records of SizeCheck. Both otherwise do so at the first one
+// and wait for the other rank meanwhile (MPI's send does over libfabric), which an enqueue call should not: the other
+// rank may wait for its stream, outside MPI. All ranks make the call. Returns "" or the error.
+std::string connect_all(const std::shared_ptr<nccl::Communicator>& communicator, MPI_Comm comm) {
+    const int rank = communicator->rank(), size = communicator->size();
+    if (size > kAllConnected)
+        return {};
     std::vector<nccl::Piece> pairs;
-    for (int peer = 0; peer < communicator->size() && communicator->size() <= kAllConnected; ++peer)
-        if (peer != communicator->rank())
-            pairs.push_back({.peer = peer});
+    for (int step = 1; step < size; ++step) {
+        const int to = (rank + step) % size, from = (rank + size - step) % size;
+        if (real::Sendrecv(nullptr, 0, MPI_BYTE, to, kConnectTag, nullptr, 0, MPI_BYTE, from, kConnectTag, comm,
+                           MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            return "MPI did not connect the ranks";
+        pairs.push_back({.peer = to});
+    }
     return pairs.empty() ? std::string{} : nccl::run(nccl::greeting(pairs), communicator);
 }
 
@@ -158,7 +166,7 @@ int Communicator::make_nccl(bool& made) {
         return MPI_SUCCESS;
     }
     nccl = state->nccl;
-    const std::string failure = connect_all(nccl);
+    const std::string failure = connect_all(nccl, private_comm_);
     const int mine = failure.empty() ? 1 : 0;
     int all = 0;
     const int code = real::Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, handle);

@@ -1,7 +1,8 @@
 // The host waits for nothing: each rank's stream is held up by a function of the host's, and the ranks enqueue one
 // after the other, each only when the one before is through. A call that waited for its stream, or for another rank,
-// would hang. Then the streams are let go, and the results must be right. At the end a communicator is freed, and MPI
-// finalised, with work still on the stream.
+// would hang. Then the streams are let go, and the results must be right. Before that, the first message of all between
+// two ranks comes from a late sender to a receiver that waits for its stream, outside MPI. At the end a communicator is
+// freed, and MPI finalised, with work still on the stream.
 // clang-format off
 // launch: -n 2 --gpus 2 --relinked
 // launch: -n 4 --gpus 4 --relinked -x VGPU_JITTER=8
@@ -114,6 +115,21 @@ void enqueue(Queue& queue, Results& results, gpu::Kind kind) {
     MPIX_Barrier_enqueue(queue.comm);
 }
 
+// With four ranks the two have not met in the barriers of MPI_Init.
+void late_sender() {
+    Queue queue;
+    gpu::Memory& message = queue.buffer(gpu::Kind::kDevice, numbers(kCount, rank));
+    if (rank == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        MPIX_Send_enqueue(message.address(), kCount, MPI_INT, size - 1, 2, queue.comm);
+    } else if (rank == size - 1) {
+        MPIX_Recv_enqueue(message.address(), kCount, MPI_INT, 0, 2, queue.comm, MPI_STATUS_IGNORE);
+    }
+    const gpu::Memory& found = queue.take(message);
+    queue.synchronize();
+    expect(found.read(), numbers(kCount, rank == size - 1 ? 0 : rank), "a message of a late sender");
+}
+
 void held_up() {
     Queue queue;
     Results results;
@@ -179,6 +195,7 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     gpu::Driver::get().use(rank % gpu::Driver::get().devices);
+    late_sender();
     held_up();
     packed();
     freed();
