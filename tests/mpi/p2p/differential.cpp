@@ -6,20 +6,20 @@
 // the last K ranks have no device. A job that hangs says what each rank was doing when it is ended; with
 // SWY_TEST_ALOUD=1 in the environment all say so all the time.
 // clang-format off
-// launch: -n 1 --gpus 2 -x SWITCHYARD_P2P_THRESHOLD=4K -x SWITCHYARD_P2P_CHUNK=8K -- 300
-// launch: -n 2 --gpus 2 -x SWITCHYARD_P2P_THRESHOLD=4K -x SWITCHYARD_P2P_CHUNK=8K -- 400
-// launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_P2P_THRESHOLD=4K -- 300
-// launch: -n 3 --gpus 3 -x VGPU_JITTER=6 -x SWITCHYARD_P2P_COMM=shared -x SWITCHYARD_P2P_THRESHOLD=4K -- 300
-// launch: -n 4 --gpus 4 -x SWITCHYARD_P2P_PAIR_COMMS=2 -x SWITCHYARD_P2P_PAIR_COMM_AFTER=64K -x SWITCHYARD_P2P_THRESHOLD=4K -- 300
-// launch: -n 5 --gpus 5 --drawn-machine -x VGPU_JITTER=8 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_P2P_THRESHOLD=4K -- 200
-// launch: -n 4 --gpus 2 -x SWITCHYARD_P2P_CHUNK=8K -- 200
-// launch: -n 4 --gpus 4 -- 150
-// launch: -n 2 --gpus 1 -x SWITCHYARD_NCCL=0 -x SWITCHYARD_P2P_THRESHOLD=4K -x SWITCHYARD_P2P_CHUNK=8K -- 250
-// launch: -n 3 --gpus 2 -x SWITCHYARD_P2P_THRESHOLD=4K -x SWITCHYARD_P2P_CHUNK=8K -- 250 --without-gpus 1
-// launch: -n 2 -- 100
-// launch: -n 2 --gpus 0 -- 100
-// launch: -n 2 --gpus 2 -x SWITCHYARD_P2P_THRESHOLD=4K -x SWITCHYARD_P2P_CHUNK=8K -- 80 --threads 3
-// launch: -n 3 --gpus 3 -x VGPU_JITTER=7 -x SWITCHYARD_P2P_COMM=pair -- 40 --threads 2
+// launch: -n 1 --gpus 2 -x SWITCHYARD_P2P_THRESHOLD=4K -x SWITCHYARD_P2P_CHUNK=8K -- 180
+// launch: -n 2 --gpus 2 -x SWITCHYARD_P2P_THRESHOLD=4K -x SWITCHYARD_P2P_CHUNK=8K -- 240
+// launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_P2P_THRESHOLD=4K -- 180
+// launch: -n 3 --gpus 3 -x VGPU_JITTER=6 -x SWITCHYARD_P2P_COMM=shared -x SWITCHYARD_P2P_THRESHOLD=4K -- 180
+// launch: -n 4 --gpus 4 -x SWITCHYARD_P2P_PAIR_COMMS=2 -x SWITCHYARD_P2P_PAIR_COMM_AFTER=64K -x SWITCHYARD_P2P_THRESHOLD=4K -- 180
+// launch: -n 5 --gpus 5 --drawn-machine -x VGPU_JITTER=8 -x SWITCHYARD_P2P_COMM=pair -x SWITCHYARD_P2P_THRESHOLD=4K -- 120
+// launch: -n 4 --gpus 2 -x SWITCHYARD_P2P_CHUNK=8K -- 120
+// launch: -n 4 --gpus 4 -- 90
+// launch: -n 2 --gpus 1 -x SWITCHYARD_NCCL=0 -x SWITCHYARD_P2P_THRESHOLD=4K -x SWITCHYARD_P2P_CHUNK=8K -- 150
+// launch: -n 3 --gpus 2 -x SWITCHYARD_P2P_THRESHOLD=4K -x SWITCHYARD_P2P_CHUNK=8K -- 150 --without-gpus 1
+// launch: -n 2 -- 60
+// launch: -n 2 --gpus 0 -- 60
+// launch: -n 2 --gpus 2 -x SWITCHYARD_P2P_THRESHOLD=4K -x SWITCHYARD_P2P_CHUNK=8K -- 40 --threads 3
+// launch: -n 3 --gpus 3 -x VGPU_JITTER=7 -x SWITCHYARD_P2P_COMM=pair -- 20 --threads 2
 // test-timeout: 120
 // clang-format on
 #include <mpi.h>
