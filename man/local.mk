@@ -1,5 +1,5 @@
 # Manual pages. switchyard(7) gets its tables of settings and reasons from the program while building.
-dist_man_MANS += man/switchyard.1 man/switchyard-doctor.1 man/switchyard-info.1 man/switchyard-report.1 man/switchyard-run.1 man/switchyard-topo.1 \
+dist_man_MANS += man/switchyard.1 man/switchyard-doctor.1 man/switchyard-info.1 man/switchyard-report.1 man/switchyard-run.1 man/switchyard-status.1 man/switchyard-topo.1 \
     man/switchyard-tune.1 \
     man/swycc.1 man/vgpu.7 \
     man/MPIX_Allreduce_multi.3 man/MPIX_Send_multi.3 \

@@ -22,6 +22,7 @@ int info(std::span<const std::string> arguments);  // those after "info"
 int doctor(std::span<const std::string> arguments);
 int place(std::span<const std::string> arguments);  // not for users: run has each rank start it before the program
 int report(std::span<const std::string> arguments);
+int status(std::span<const std::string> arguments);
 int topo(std::span<const std::string> arguments);
 int tune(std::span<const std::string> arguments);
 int settings(std::span<const std::string> arguments);  // prints the tables for the manual; not for users

@@ -8,6 +8,7 @@ cli_sources = \
     src/cli/check_program.cpp src/cli/check_ranks.cpp src/cli/checks.cpp src/cli/checks.hpp \
     src/cli/commands.hpp \
     src/cli/doctor.cpp \
+    src/cli/flights.cpp src/cli/flights.hpp \
     src/cli/info.cpp \
     src/cli/launch.cpp src/cli/launch.hpp \
     src/cli/main.cpp \
@@ -18,6 +19,7 @@ cli_sources = \
     src/cli/install_paths.cpp src/cli/install_paths.hpp \
     src/cli/probe.cpp src/cli/probe.hpp \
     src/cli/report.cpp \
+    src/cli/status.cpp \
     src/cli/run.cpp src/cli/run_settings.cpp src/cli/run_settings.hpp \
     src/cli/topo.cpp \
     src/cli/tune.cpp src/cli/measured_calls.hpp src/cli/tune_table.cpp src/cli/tune_table.hpp \

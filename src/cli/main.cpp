@@ -25,11 +25,13 @@ constexpr const char* kHelp =
     "  switchyard tune     measure from which size on NCCL is the faster one, for SWITCHYARD_TUNING\n"
     "  switchyard report FILE...\n"
     "                      print what run --report=json:FILE wrote, or compare several\n"
+    "  switchyard status [JOB | PID]...\n"
+    "                      what each rank of a job on this host is in, and what it waits for\n"
     "  switchyard --version\n"
     "\n"
     "Each has its own --help; the manual pages are switchyard(1), switchyard-run(1), switchyard-info(1),\n"
-    "switchyard-doctor(1), switchyard-topo(1), switchyard-tune(1), switchyard-report(1), switchyard(7) for the\n"
-    "settings, and vgpu(7) for the virtual GPUs.\n";
+    "switchyard-doctor(1), switchyard-topo(1), switchyard-tune(1), switchyard-report(1), switchyard-status(1),\n"
+    "switchyard(7) for the settings, and vgpu(7) for the virtual GPUs.\n";
 
 int subcommand(const std::vector<std::string>& arguments) {
     const std::string_view first = arguments.empty() ? std::string_view() : arguments[0];
@@ -46,6 +48,8 @@ int subcommand(const std::vector<std::string>& arguments) {
         return swy::cli::tune(rest);
     if (first == "report")
         return swy::cli::report(rest);
+    if (first == "status")
+        return swy::cli::status(rest);
     if (first == "place")
         return swy::cli::place(rest);
     if (first == "settings")
@@ -63,8 +67,8 @@ int subcommand(const std::vector<std::string>& arguments) {
     else
         std::fprintf(
             stderr,
-            "switchyard: there is no command \"%s\"; there are run, info, doctor, topo, tune and report (switchyard "
-            "--help)\n",
+            "switchyard: there is no command \"%s\"; there are run, info, doctor, topo, tune, report and status "
+            "(switchyard --help)\n",
             arguments[0].c_str());
     return swy::cli::kUsage;
 }

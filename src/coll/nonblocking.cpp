@@ -30,6 +30,7 @@ class Nonblocking final : public CollectiveOperation {
     int agree_first(comm::State& comm, const Vote& vote) {
         auto records = std::make_shared<VoteExchange>();
         const int rc = begin(kept(), comm, vote, print_, records->mine, records->all, records->request);
+        record_.flight().is_collective(order_->number(), print_.sequence + 1);
         const progress::Hold hold;
         if (rc != MPI_SUCCESS)
             fail_here(MPI_ERR_OTHER, "the agreement of the ranks could not begin");
@@ -41,6 +42,7 @@ class Nonblocking final : public CollectiveOperation {
     // For a collective that has agreed on NCCL already, and whose caller reports it.
     void launch_agreed(std::unique_ptr<nccl::Operation> operation, const Fingerprint& print) {
         reported_ = true;
+        record_.flight().forget();
         order_->enter(this);
         launch_in_order(std::move(operation), {print.sequence});
     }

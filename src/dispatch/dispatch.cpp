@@ -36,6 +36,7 @@
 #include "progress/engine.hpp"
 #include "progress/stall.hpp"
 #include "real.hpp"
+#include "report/flight.hpp"
 #include "report/report.hpp"
 #include "report/routes.hpp"
 #include "report/trace.hpp"
@@ -68,24 +69,37 @@ comm::OperationId name_of(const Call& call) {
     return comm != nullptr && !comm->spans_jobs ? comm::next_unnumbered(*comm) : 0;
 }
 
-// Times and counts a call when there is a report; otherwise this is the call alone.
+// A call that waits for other ranks before its route is known.
+struct Begun {
+    Begun(const Call& call, const comm::State& comm)
+        : since(report::enabled ? std::chrono::steady_clock::now() : report::Time()), flight(call.id, call.owner) {
+        if (report::flight::on) [[unlikely]]
+            flight.is_collective(comm.order != nullptr ? comm.order->number() : 0, comm.agreed_calls + 1);
+    }
+    const report::Time since;
+    report::flight::Operation flight;
+};
+
+// Runs a call. Its route is told to whoever wants to know, and it is timed and counted where there is a report.
 template <typename Run>
-int reported(const Call& call, coll::Route route, Run run, const report::Time* since = nullptr) {
-    if (!report::enabled) [[likely]]
+int reported(const Call& call, coll::Route route, Run run, Begun* begun = nullptr) {
+    if (!report::enabled && !report::wants_routes()) [[likely]]
         return run();
-    const report::Time start = since != nullptr ? *since : std::chrono::steady_clock::now();
+    const report::Time start = begun != nullptr ? begun->since : std::chrono::steady_clock::now();
     const std::size_t bytes = coll::payload_bytes(call);
-    const auto range = report::tell_route(call.id, call.owner, bytes, route.carrier, route.reason);
+    const auto told = report::tell_route(call.id, call.owner, bytes, route.carrier, route.reason,
+                                         begun != nullptr ? &begun->flight : nullptr);
     const int rc = run();
-    report::tell_call(call.id, route.carrier, route.reason, bytes, start);
+    if (report::enabled)
+        report::tell_call(call.id, route.carrier, route.reason, bytes, start);
     return rc;
 }
 
-int host(const Call& call, Real real, const report::Time* since = nullptr) {
-    if (!report::enabled) [[likely]]
+int host(const Call& call, Real real, Begun* begun = nullptr) {
+    if (!report::enabled && begun == nullptr) [[likely]]
         return run_host(call, real);
     return reported(
-        call, {}, [&] { return run_host(call, real); }, since);
+        call, {}, [&] { return run_host(call, real); }, begun);
 }
 
 // Runs a call whose route this rank may decide alone: Open MPI moves the data for every rank, so what a peer does makes
@@ -99,12 +113,12 @@ int local(const Call& call, Real real, coll::Presence presence, Reason reason) {
 // The same where all ranks have agreed on the route. A rank with host memory alone learns here which rank could not
 // pass its data.
 int agreed_locally(const Call& call, Real real, comm::State& comm, coll::Presence presence,
-                   const coll::Agreement& agreement, Reason reason, const report::Time& since) {
+                   const coll::Agreement& agreement, Reason reason, Begun& begun) {
     const comm::OperationId what = comm::numbered(comm, comm::Numbered::kAgreed, agreement.print.sequence);
     if (presence != coll::Presence::kNothing)
         return reported(
-            call, {Carrier::kStaged, reason}, [&] { return run_staged(call, real, what); }, &since);
-    const int rc = host(call, real, &since);
+            call, {Carrier::kStaged, reason}, [&] { return run_staged(call, real, what); }, &begun);
+    const int rc = host(call, real, &begun);
     const std::string why = comm::Contribution(comm.handle, what).failure_elsewhere();
     return rc != MPI_SUCCESS || why.empty() ? rc : coll::failed(call, comm, why);
 }
@@ -207,7 +221,7 @@ bool publishes_again(const Call& call, comm::State* comm) {
 
 int agreed(const Call& call, Real real, comm::State& comm, coll::Presence presence) {
     const call::Inside guard;
-    const report::Time since = report::enabled ? std::chrono::steady_clock::now() : report::Time();
+    Begun begun(call, comm);
     const auto describe = [&] { return coll::in_words(call, comm); };
     const progress::Waiting waiting(describe);
     comm::adopt_setup(comm);
@@ -218,16 +232,16 @@ int agreed(const Call& call, Real real, comm::State& comm, coll::Presence presen
         return rc;
     const coll::Route route = agreement.route;
     if (route.carrier != Carrier::kNccl)
-        return agreed_locally(call, real, comm, presence, agreement, route.reason, since);
+        return agreed_locally(call, real, comm, presence, agreement, route.reason, begun);
     if (agreement.in_flight && comm.order == nullptr)
-        return agreed_locally(call, real, comm, presence, agreement, Reason::kNoMemory, since);
+        return agreed_locally(call, real, comm, presence, agreement, Reason::kNoMemory, begun);
     const auto run = [&] {
         const std::string failure = agreement.in_flight
                                         ? coll::run_ordered(call, comm, agreement.print, std::move(*agreement.work))
                                         : nccl::run(nccl::collective(std::move(*agreement.work)), comm.nccl);
         return failure.empty() ? MPI_SUCCESS : coll::failed(call, comm, failure);
     };
-    return reported(call, route, run, &since);
+    return reported(call, route, run, &begun);
 }
 
 // Returns why this rank may decide the route alone, as all others do; kNone: it must not. `comm` becomes the

@@ -34,6 +34,7 @@
 #include "progress/engine.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
+#include "report/flight.hpp"
 #include "report/report.hpp"
 #include "report/routes.hpp"
 #include "report/trace_file.hpp"
@@ -245,6 +246,8 @@ int after_init() {
     fastpath::forget_small_counts();
     driver_watch::watch();
     report::covers_host_calls = wants_report(values) || values.trace;
+    if (gpus && values.status)
+        report::flight::start();
     begin_routes(values);
     report::enabled = report::covers_host_calls || report::tells_routes;
     if (values.trace)
@@ -276,6 +279,7 @@ void before_finalize() {
             report::write_trace();
         report::enabled = report::covers_host_calls = false;
         report::stop_routes();
+        report::flight::stop();
     }
     end_world();
 }

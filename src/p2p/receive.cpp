@@ -48,7 +48,7 @@ void beware_of_shared_buffers() {
 Receive::Receive(CallId call, MPI_Comm comm, pack::Payload payload)
     : Operation(call, comm),
       payload_(std::move(payload)),
-      record_(call, report::tells_routes && comm::lives(comm) ? Owner(comm) : Owner()) {}
+      record_(call, report::wants_routes() && comm::lives(comm) ? Owner(comm) : Owner()) {}
 
 // A receive that is done has left the service already, and may be destroyed by a thread that does not hold the engine's
 // lock.
@@ -100,9 +100,14 @@ int Receive::no_memory() {
     return MPI_SUCCESS;
 }
 
-int Receive::post(const Into& into, int source, int tag) {
-    tag_ = tag;
+void Receive::comes_from(int source, int tag) {
     source_ = source;
+    tag_ = tag;
+    record_.flight().is_message(source, tag);
+}
+
+int Receive::post(const Into& into, int source, int tag) {
+    comes_from(source, tag);
     MPI_Count count = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
     void* buffer = bounce(count, type, into);
@@ -125,8 +130,7 @@ int Receive::post(const Into& into, MPI_Message& message) {
 }
 
 int Receive::post(const Into& into, ProbedMessage taken) {
-    source_ = taken.source;
-    tag_ = taken.tag;
+    comes_from(taken.source, taken.tag);
     if (taken.message != MPI_MESSAGE_NULL)
         return post(into, taken.message);
     if (taken.envelope) {
@@ -145,14 +149,12 @@ int Receive::post(const Into& into, ProbedMessage taken) {
 }
 
 void Receive::adopt(const call::Envelope& envelope, const MPI_Status& status) {
-    source_ = status.MPI_SOURCE;
-    tag_ = status.MPI_TAG;
+    comes_from(status.MPI_SOURCE, status.MPI_TAG);
     matched(envelope);
 }
 
 void Receive::adopt_unseen(const MPI_Status& status) {
-    source_ = status.MPI_SOURCE;
-    tag_ = status.MPI_TAG;
+    comes_from(status.MPI_SOURCE, status.MPI_TAG);
     if (!ask_sender())
         ordinary(call::kEnvelopeBytes);
 }
@@ -272,8 +274,7 @@ void Receive::arrived(const MPI_Status& status, int code) {
         finish(std::move(outcome));
         return;
     }
-    source_ = status.MPI_SOURCE;
-    tag_ = status.MPI_TAG;
+    comes_from(status.MPI_SOURCE, status.MPI_TAG);
     const std::size_t bytes = status._ucount;
     void* buffer = lands_ ? bounce_.data() : payload_.address;
     if (code != MPI_SUCCESS && bytes <= payload_.bytes) {

@@ -70,6 +70,7 @@ class Receive final : public progress::Operation {
     void failed(const std::string& why);
 
   private:
+    void comes_from(int source, int tag);
     bool look();
     bool poll();
     bool ended(MPI_Status& status, int& code);

@@ -2,6 +2,7 @@
 # work on streams that src/device records.
 report_text_sources = \
     src/report/advice.cpp src/report/advice.hpp \
+    src/report/processes.cpp src/report/processes.hpp \
     src/report/summary.hpp \
     src/report/text.cpp \
     src/report/trace.cpp src/report/trace.hpp \
@@ -21,6 +22,7 @@ report_sources = \
     src/report/clock.cpp src/report/clock.hpp \
     src/report/counters.cpp src/report/counters.hpp \
     src/report/json.cpp \
+    src/report/flight.cpp src/report/flight.hpp src/report/flight_file.hpp \
     src/report/op_record.hpp \
     src/report/ranges.cpp src/report/ranges.hpp \
     src/report/report.cpp src/report/report.hpp \

@@ -1,10 +1,11 @@
 // The record of one message or other operation, which goes to the report and the trace when the operation is done,
-// and is told to routes.hpp when its transport is chosen.
+// is told to routes.hpp when its transport is chosen, and stands in the flight recorder from its begin on.
 #pragma once
 
 #include <chrono>
 #include <string_view>
 
+#include "report/flight.hpp"
 #include "report/report.hpp"
 #include "report/routes.hpp"
 #include "report/trace.hpp"
@@ -13,19 +14,19 @@ namespace swy::report {
 
 class OpRecord {
   public:
-    // `owner` is named in the lines of routes.hpp: a communicator that exists, or nothing.
-    explicit OpRecord(CallId call, const Owner& owner = Owner()) : call_(call) {
-        if (tells_routes) [[unlikely]]
-            place_ = place_of(owner);
-        if (enabled)
-            start_ = std::chrono::steady_clock::now();
-        if (report::trace::on)
-            operation_ = report::trace::draw_operation();
-    }
+    // `owner` is named in the lines of routes.hpp and the flight recorder: a communicator that exists.
+    OpRecord(CallId call, const Owner& owner) : call_(call), flight_(call, owner) { begin(owner); }
+    // Of an operation on host memory, which neither of these has.
+    explicit OpRecord(CallId call) : call_(call) { begin(Owner()); }
+
+    // The flight recorder's part.
+    flight::Operation& flight() { return flight_; }
+
     // Called before the data moves, once.
     void route(Carrier carrier, Reason reason, std::size_t bytes) {
         carrier_ = carrier;
         reason_ = reason;
+        flight_.route(carrier, reason, bytes);
         if (tells_routes && carrier != Carrier::kHost) [[unlikely]] {
             print_route(call_, place_, bytes, carrier, reason);
             range_.begin(name(call_), bytes, carrier, reason);
@@ -33,12 +34,14 @@ class OpRecord {
     }
     void close(std::size_t bytes) {
         range_.end();
+        flight_.end();
         if (enabled)
             tell_operation(call_, carrier_, reason_, bytes, start_, operation_);
     }
     // Records a call that the calling thread has been in since its begin.
     void close_call(std::size_t bytes) {
         range_.end();
+        flight_.end();
         if (enabled)
             tell_call(call_, carrier_, reason_, bytes, start_);
     }
@@ -49,7 +52,17 @@ class OpRecord {
     }
 
   private:
+    void begin(const Owner& owner) {
+        if (tells_routes) [[unlikely]]
+            place_ = place_of(owner);
+        if (enabled)
+            start_ = std::chrono::steady_clock::now();
+        if (report::trace::on)
+            operation_ = report::trace::draw_operation();
+    }
+
     CallId call_;
+    flight::Operation flight_;
     std::string_view place_;  // in the lines of routes.hpp
     ranges::OfOperation range_;
     Time start_;

@@ -1,6 +1,7 @@
 // Routes as they are chosen: which transport each call with device memory takes, told when it has been chosen, before
 // the data moves, by whoever chooses it. SWITCHYARD_DEBUG prints a line for each, so that the last line of a program
-// that hangs is the call that hangs; a tool of NVTX gets a range that begins with it (ranges.hpp).
+// that hangs is the call that hangs; a tool of NVTX gets a range that begins with it (ranges.hpp); and the flight
+// recorder has it (flight.hpp).
 #pragma once
 
 #include <cstddef>
@@ -9,11 +10,16 @@
 
 #include "call/call.hpp"
 #include "call/reason.hpp"
+#include "report/flight.hpp"
 #include "report/ranges.hpp"
 
 namespace swy::report {
 
 extern bool tells_routes;  // from MPI_Init to MPI_Finalize of a process in which lines or ranges are wanted
+
+inline bool wants_routes() {
+    return tells_routes || flight::on;
+}
 
 // Starts the lines, where `lines` says so, to FOLDER/rank-N.log or to standard error for "", and the ranges where a
 // tool asks for them. Returns "" or why the folder cannot be written; then it is standard error too. After MPI_Init of
@@ -28,13 +34,30 @@ std::string_view place_of(const Owner& owner);
 // Prints the line, where lines are wanted, unless the transport is the host's. Thread-safe.
 void print_route(CallId call, std::string_view place, std::size_t bytes, Carrier carrier, Reason reason);
 
-// The same of a call that this thread is in; its range ends with the object.
-[[nodiscard]] inline ranges::InThread tell_route(CallId call, const Owner& owner, std::size_t bytes, Carrier carrier,
-                                                 Reason reason) {
-    if (!tells_routes || carrier == Carrier::kHost) [[likely]]
+// The route of a call that this thread is in. The call's range ends with the object, and so does its entry in the
+// flight recorder, unless the caller has `begun` one.
+class RouteOfCall {
+  public:
+    RouteOfCall() = default;
+    RouteOfCall(CallId call, const Owner& owner, std::size_t bytes, Carrier carrier, Reason reason,
+                flight::Operation* begun)
+        : range_(name(call), bytes, carrier, reason) {
+        print_route(call, place_of(owner), bytes, carrier, reason);
+        if (begun == nullptr)
+            flight_.begin(call, owner);
+        (begun != nullptr ? *begun : flight_).route(carrier, reason, bytes);
+    }
+
+  private:
+    ranges::InThread range_;
+    flight::Operation flight_;
+};
+
+[[nodiscard]] inline RouteOfCall tell_route(CallId call, const Owner& owner, std::size_t bytes, Carrier carrier,
+                                            Reason reason, flight::Operation* begun = nullptr) {
+    if (!wants_routes() || (carrier == Carrier::kHost && begun == nullptr)) [[likely]]
         return {};
-    print_route(call, place_of(owner), bytes, carrier, reason);
-    return {name(call), bytes, carrier, reason};
+    return {call, owner, bytes, carrier, reason, begun};
 }
 
 }  // namespace swy::report

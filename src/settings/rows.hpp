@@ -400,6 +400,13 @@ inline constexpr Setting kSettings[] = {
      read_debug,
      show_debug,
      SWY_OWN},
+    {{"SWITCHYARD_STATUS", kBoolean, "yes",
+      "Keeps the last 256 operations with device memory in a small file of /dev/shm, for switchyard-status(1), which "
+      "says what each rank of a job is in and what it waits for. MPI_Finalize removes the file.",
+      false},
+     read_bool<&Values::status>,
+     show_bool<&Values::status>,
+     SWY_OWN},
     {{"SWITCHYARD_TRACE_EVENTS", "a number, or with K, M or G (powers of 1024)", "1M",
       "How many events a trace has at most, of all ranks together. Each rank keeps the first ones of its share; how "
       "many were dropped is said in the trace and on standard error.",

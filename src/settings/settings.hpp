@@ -53,6 +53,7 @@ struct Values {
     std::string trace_file;
     bool debug = false;                   // SWITCHYARD_DEBUG=0|1|FOLDER
     std::string debug_folder;             // "" is standard error
+    bool status = true;                   // SWITCHYARD_STATUS
     std::size_t trace_events = 1u << 20;  // SWITCHYARD_TRACE_EVENTS: of all ranks together (agreed)
 };
 

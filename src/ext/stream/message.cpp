@@ -189,8 +189,8 @@ std::size_t bytes_of(const MessageCall& call) {
     return call.peer == MPI_PROC_NULL ? 0 : static_cast<std::size_t>(call.count) * datatype::size_of(call.type);
 }
 
-report::ranges::InThread tell_route(const MessageCall& call, Carrier carrier, Reason reason) {
-    return report::tell_route(call.id, Owner(call.comm), report::tells_routes ? bytes_of(call) : 0, carrier, reason);
+report::RouteOfCall tell_route(const MessageCall& call, Carrier carrier, Reason reason) {
+    return report::tell_route(call.id, Owner(call.comm), report::wants_routes() ? bytes_of(call) : 0, carrier, reason);
 }
 
 void tell(const MessageCall& call, Carrier carrier, Reason reason, report::Time start) {

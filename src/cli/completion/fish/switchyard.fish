@@ -31,9 +31,10 @@ complete -c switchyard -n __switchyard_first -a doctor -d 'check that Switchyard
 complete -c switchyard -n __switchyard_first -a topo -d 'draw the node with its GPUs, and which suits which rank'
 complete -c switchyard -n __switchyard_first -a tune -d 'measure from which size on NCCL is the faster one'
 complete -c switchyard -n __switchyard_first -a report -d 'print or compare reports of runs'
+complete -c switchyard -n __switchyard_first -a status -d 'tell what each rank of a job is in'
 complete -c switchyard -n __switchyard_first -l help -d 'tell the commands'
 complete -c switchyard -n __switchyard_first -l version -d 'tell the version'
-complete -c switchyard -n '__switchyard_in run info doctor topo tune report' -l help -d 'tell the options'
+complete -c switchyard -n '__switchyard_in run info doctor topo tune report status' -l help -d 'tell the options'
 
 complete -c switchyard -n '__switchyard_in run' -l virtual-gpus -x -d 'give each node virtual GPUs'
 complete -c switchyard -n '__switchyard_in run' -l gpus -x -a 'near spread all none' -d 'which GPUs each rank sees'
@@ -71,3 +72,9 @@ complete -c switchyard -n '__switchyard_in tune' -l timeout -x -d 'how long one 
 
 complete -c switchyard -n '__switchyard_in report' -F
 complete -c switchyard -n '__switchyard_in report' -l html -r -F -d 'write one page for a browser'
+
+complete -c switchyard -n '__switchyard_in status' -l all -d 'all jobs, also those that have ended'
+complete -c switchyard -n '__switchyard_in status' -l last -x -d 'print the last operations of each rank'
+complete -c switchyard -n '__switchyard_in status' -l save -r -F -d 'copy what is here to a folder'
+complete -c switchyard -n '__switchyard_in status' -l from -r -F -d 'read what --save has copied'
+complete -c switchyard -n '__switchyard_in status' -l format -x -a 'text json' -d 'what is printed'
