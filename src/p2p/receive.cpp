@@ -45,10 +45,8 @@ void beware_of_shared_buffers() {
 
 }  // namespace
 
-Receive::Receive(CallId call, MPI_Comm comm, pack::Payload payload)
-    : Operation(call, comm),
-      payload_(std::move(payload)),
-      record_(call, report::wants_routes() && comm::lives(comm) ? Owner(comm) : Owner()) {}
+Receive::Receive(CallId call, MPI_Comm comm, pack::Payload payload, const Owner& place)
+    : Operation(call, comm), payload_(std::move(payload)), record_(call, place) {}
 
 // A receive that is done has left the service already, and may be destroyed by a thread that does not hold the engine's
 // lock.

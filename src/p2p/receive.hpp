@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "call/envelope.hpp"
@@ -39,7 +40,9 @@ struct Into {
 
 class Receive final : public progress::Operation {
   public:
-    Receive(CallId call, MPI_Comm comm, pack::Payload payload);
+    // `place` is what the records of it name: the communicator, or nothing where that may have been freed by now.
+    Receive(CallId call, MPI_Comm comm, pack::Payload payload, const Owner& place);
+    Receive(CallId call, MPI_Comm comm, pack::Payload payload) : Receive(call, comm, std::move(payload), Owner(comm)) {}
     ~Receive() override;
 
     // For a communicator that spans jobs: gives up a large receive into device memory after SWITCHYARD_TIMEOUT from

@@ -12,6 +12,7 @@
 #include "p2p/receive.hpp"
 #include "p2p/service.hpp"
 #include "progress/engine.hpp"
+#include "report/routes.hpp"
 #include "request/handle.hpp"
 #include "request/receive_buffers.hpp"
 
@@ -32,7 +33,9 @@ bool content_is_lost(const request::HostReceive& receive) {
 }
 
 std::shared_ptr<Receive> operation_of(const request::HostReceive& receive) {
-    return std::make_shared<Receive>(receive.call, receive.comm, host_payload(receive));
+    const bool named = report::wants_routes() && comm::lives(receive.comm);
+    return std::make_shared<Receive>(receive.call, receive.comm, host_payload(receive),
+                                     named ? Owner(receive.comm) : Owner());
 }
 
 void leave_buffer(request::HostReceive& receive) {
