@@ -55,7 +55,9 @@ class RouteOfCall {
 
 [[nodiscard]] inline RouteOfCall tell_route(CallId call, const Owner& owner, std::size_t bytes, Carrier carrier,
                                             Reason reason, flight::Operation* begun = nullptr) {
-    if (!wants_routes() || (carrier == Carrier::kHost && begun == nullptr)) [[likely]]
+    if (carrier == Carrier::kHost && begun != nullptr)
+        begun->route(carrier, reason, bytes);
+    if (carrier == Carrier::kHost || !wants_routes()) [[likely]]
         return {};
     return {call, owner, bytes, carrier, reason, begun};
 }
