@@ -20,6 +20,7 @@ enum Status : int {
 int run(std::span<const std::string> arguments);   // those after "run"
 int info(std::span<const std::string> arguments);  // those after "info"
 int doctor(std::span<const std::string> arguments);
+int ended(std::span<const std::string> arguments);  // not for users: the library starts it (report/last_words.hpp)
 int place(std::span<const std::string> arguments);  // not for users: run has each rank start it before the program
 int report(std::span<const std::string> arguments);
 int status(std::span<const std::string> arguments);

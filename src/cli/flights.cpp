@@ -88,6 +88,12 @@ Flight read_flight(const std::string& path, const flight::File& file) {
     read.host = text(file.host);
     read.job = text(file.job);
     read.program = text(file.program);
+    read.mpi = text(file.mpi);
+    read.nccl = text(file.nccl);
+    read.driver = text(file.driver);
+    read.device = text(file.device);
+    read.counts = file.counts != 0;
+    read.counted = report::cells_of(file.counters);
     read.pid = file.pid;
     read.rank = file.rank;
     read.ranks = file.ranks;
@@ -103,14 +109,6 @@ Flight read_flight(const std::string& path, const flight::File& file) {
     std::sort(read.operations.begin(), read.operations.end(),
               [](const auto& a, const auto& b) { return a.number < b.number; });
     return read;
-}
-
-std::string ranks_in_words(const std::vector<int>& ranks) {
-    constexpr std::size_t kShown = 12;
-    std::string words = ranks.size() == 1 ? "rank" : "ranks";
-    for (std::size_t i = 0; i < ranks.size() && i < kShown; ++i)
-        words += fmt::format("{} {}", i == 0 ? "" : ",", ranks[i]);
-    return ranks.size() > kShown ? words + fmt::format(" and {} more", ranks.size() - kShown) : words;
 }
 
 // The last collective of each rank on one communicator.
@@ -167,7 +165,8 @@ std::string finding(const std::vector<const Flight*>& job, const Last& last) {
         "On {} ({} ranks)", one->communicator.empty() ? "a communicator" : one->communicator, one->communicator_ranks);
     const char* separator = ": ";
     for (const auto& [call, ranks] : inside) {
-        words += fmt::format("{}{} {} in {}", separator, ranks_in_words(ranks), ranks.size() == 1 ? "is" : "are", call);
+        words += fmt::format("{}{} {} in {}", separator, report::ranks_in_words(ranks),
+                             ranks.size() == 1 ? "is" : "are", call);
         separator = "; ";
     }
     if (inside.size() > 1)
@@ -184,7 +183,7 @@ std::string finding(const std::vector<const Flight*>& job, const Last& last) {
         if (of_rank(job, rank) == nullptr)
             unseen.push_back(rank);
     if (!unseen.empty())
-        words += fmt::format("; of {} there is nothing here", ranks_in_words(unseen));
+        words += fmt::format("; of {} there is nothing here", report::ranks_in_words(unseen));
     return words + ".";
 }
 
@@ -233,6 +232,23 @@ std::string save_flights(const std::vector<Flight>& flights, const std::string& 
             return fmt::format("{} cannot be written: {}", to, std::strerror(errno));
     }
     return {};
+}
+
+bool may_tell(const Flight& first, bool ended) {
+    constexpr flight::Nanoseconds kSecond = 1'000'000'000;
+    const int descriptor = open(first.path.c_str(), O_RDWR | O_CLOEXEC);
+    if (descriptor < 0)
+        return false;  // it has come to MPI_Finalize meanwhile
+    void* memory = mmap(nullptr, sizeof(flight::File), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    close(descriptor);
+    if (memory == MAP_FAILED)
+        return false;
+    const Mapped file(static_cast<flight::File*>(memory));
+    if (ended)
+        return file->end_told.exchange(1) == 0;
+    const flight::Nanoseconds now = report::monotonic_nanoseconds();
+    flight::Nanoseconds before = file->told.load();
+    return now - before > kSecond && file->told.compare_exchange_strong(before, now);
 }
 
 std::vector<std::string> findings(const std::vector<const Flight*>& job) {

@@ -7,6 +7,7 @@
 
 #include "call/reason.hpp"
 #include "call_ids.hpp"
+#include "report/counters.hpp"
 
 namespace swy::cli {
 
@@ -28,10 +29,13 @@ struct FlightOperation {
 
 struct Flight {
     std::string path, host, job, program;
+    std::string mpi, nccl, driver, device;  // as the report has them; "" where not known (yet)
     int pid = 0, rank = 0, ranks = 0;
     bool lives = false;  // now, or when it was saved
     std::uint64_t begun = 0, unrecorded = 0;
     std::vector<FlightOperation> operations;  // by number
+    bool counts = false;                      // are its calls counted for the report?
+    std::vector<report::Cell> counted;
 };
 
 // Reads the flights in a folder. What cannot be read is told in `problems`, a sentence each; files of other users are
@@ -40,6 +44,11 @@ std::vector<Flight> read_flights(const std::string& folder, std::vector<std::str
 
 // Copies the flights of this host to a folder, made if need be. Returns "" or why it cannot.
 std::string save_flights(const std::vector<Flight>& flights, const std::string& folder);
+
+// Tells whether the caller is to say, on standard error, what a job's processes on this host are in: the first one of
+// them that asks because a process has ended, and of those that were asked while they run (`ended`: false) one a
+// second.
+bool may_tell(const Flight& first, bool ended);
 
 // What can be said of a job from all its processes together: which ranks have not come to a collective that others are
 // in. A sentence each.

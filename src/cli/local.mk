@@ -8,8 +8,10 @@ cli_sources = \
     src/cli/check_program.cpp src/cli/check_ranks.cpp src/cli/checks.cpp src/cli/checks.hpp \
     src/cli/commands.hpp \
     src/cli/doctor.cpp \
+    src/cli/ended.cpp \
     src/cli/flights.cpp src/cli/flights.hpp \
     src/cli/info.cpp \
+    src/cli/jobs.cpp src/cli/jobs.hpp \
     src/cli/launch.cpp src/cli/launch.hpp \
     src/cli/main.cpp \
     src/cli/manual.cpp \

@@ -50,6 +50,8 @@ int subcommand(const std::vector<std::string>& arguments) {
         return swy::cli::report(rest);
     if (first == "status")
         return swy::cli::status(rest);
+    if (first == "ended")
+        return swy::cli::ended(rest);
     if (first == "place")
         return swy::cli::place(rest);
     if (first == "settings")

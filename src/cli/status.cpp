@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/flights.hpp"
-#include "cli/json.hpp"
+#include "cli/jobs.hpp"
 #include "report/flight_file.hpp"
-#include "report/units.hpp"
+#include "report/summary.hpp"
 
 namespace swy::cli {
 namespace {
@@ -27,51 +26,6 @@ constexpr const char* kStatusNotes =
     "  switchyard status\n"
     "  switchyard status --last 20 4711\n"
     "  mpirun --host a,b -N 1 switchyard status --save /shared/hang && switchyard status --from /shared/hang\n";
-
-// On standard output, of which main.cpp sees whether it could be written.
-template <typename... Arguments>
-void put(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    std::fputs(fmt::format(format, std::forward<Arguments>(arguments)...).c_str(), stdout);
-}
-
-struct Job {
-    std::string name;
-    std::vector<const Flight*> flights;  // by rank
-
-    bool lives() const {
-        return std::any_of(flights.begin(), flights.end(), [](const Flight* flight) { return flight->lives; });
-    }
-    // Seconds since something was recorded.
-    double age() const {
-        double least = 1e18;
-        for (const Flight* flight : flights)
-            for (const FlightOperation& operation : flight->operations)
-                least = std::min(least, operation.ended ? operation.ended_ago : operation.age);
-        return least;
-    }
-    bool is_one_of(const std::vector<std::string>& wanted) const {
-        return std::any_of(wanted.begin(), wanted.end(), [&](const std::string& one) {
-            return one == name || std::any_of(flights.begin(), flights.end(),
-                                              [&](const Flight* flight) { return one == std::to_string(flight->pid); });
-        });
-    }
-};
-
-std::vector<Job> jobs_of(const std::vector<Flight>& flights) {
-    std::map<std::string, Job> by_name;
-    for (const Flight& flight : flights) {
-        Job& job = by_name[flight.job];
-        job.name = flight.job;
-        job.flights.push_back(&flight);
-    }
-    std::vector<Job> jobs;
-    for (auto& [name, job] : by_name) {
-        std::sort(job.flights.begin(), job.flights.end(),
-                  [](const Flight* a, const Flight* b) { return a->rank < b->rank; });
-        jobs.push_back(std::move(job));
-    }
-    return jobs;
-}
 
 // Those that are asked for; without that the ones that run, or else the one that ended last.
 std::vector<Job> chosen(std::vector<Job> jobs, const std::vector<std::string>& wanted, bool all) {
@@ -91,108 +45,6 @@ std::vector<Job> chosen(std::vector<Job> jobs, const std::vector<std::string>& w
     return jobs;
 }
 
-void print_operation(const FlightOperation& operation) {
-    if (operation.ended)
-        put("        {}: {} long, ended {} ago\n", in_words(operation),
-            report::time_text(operation.age - operation.ended_ago), report::time_text(operation.ended_ago));
-    else
-        put("        {}{}: for {}\n", in_words(operation), operation.routed ? "" : ", no transport chosen yet",
-            report::time_text(operation.age));
-}
-
-void print_flight(const Flight& flight, std::size_t last) {
-    std::vector<const FlightOperation*> open;
-    const FlightOperation* ended = nullptr;
-    for (const FlightOperation& operation : flight.operations) {
-        if (!operation.ended)
-            open.push_back(&operation);
-        else
-            ended = &operation;
-    }
-    put("    rank {}, process {} on {}{}: ", flight.rank, flight.pid, flight.host,
-        flight.lives ? "" : ", ended without MPI_Finalize");
-    if (flight.unrecorded != 0)
-        put("{} operations had no room; ", flight.unrecorded);
-    if (last != 0) {
-        put("{} operations, the last ones:\n", flight.begun);
-        const std::size_t skipped = flight.operations.size() - std::min(last, flight.operations.size());
-        for (std::size_t i = skipped; i < flight.operations.size(); ++i)
-            print_operation(flight.operations[i]);
-        return;
-    }
-    constexpr std::size_t kShown = 8;
-    if (open.empty() && ended == nullptr) {
-        put("no call with device memory yet\n");
-    } else if (open.empty()) {
-        put("{} no call with device memory; the last:\n", flight.lives ? "in" : "was in");
-        print_operation(*ended);
-    } else {
-        put("{}\n", flight.lives ? "in" : "was in");
-        for (std::size_t i = 0; i < open.size() && i < kShown; ++i)
-            print_operation(*open[i]);
-        if (open.size() > kShown)
-            put("        and {} more\n", open.size() - kShown);
-    }
-}
-
-void print_job(const Job& job, std::size_t last) {
-    const Flight& first = *job.flights.front();
-    put("job {}: {}, {} of {} rank{}\n", job.name, first.program, job.flights.size(), first.ranks,
-        first.ranks == 1 ? "" : "s");
-    for (const Flight* flight : job.flights)
-        print_flight(*flight, last);
-    for (const std::string& finding : findings(job.flights))
-        put("{}\n", finding);
-}
-
-Json as_json(int number) {
-    namespace flight = report::flight;
-    return number == flight::kNone ? Json(nullptr) : number == flight::kAny ? Json("any") : Json(number);
-}
-
-Json as_json(const FlightOperation& operation) {
-    Json json = {{"number", operation.number}, {"call", name(operation.call)}};
-    json["communicator"] = or_null(operation.communicator);
-    json["communicator_ranks"] = operation.communicator_ranks;
-    json["communicator_id"] = operation.communicator_id;
-    json["collective"] = operation.collective != 0 ? Json(operation.collective) : Json(nullptr);
-    json["peer"] = as_json(operation.peer);
-    json["tag"] = as_json(operation.tag);
-    json["bytes"] = operation.routed ? Json(operation.bytes) : Json(nullptr);
-    json["carrier"] = operation.routed ? Json(name(operation.carrier)) : Json(nullptr);
-    json["reason"] =
-        operation.routed && operation.reason != Reason::kNone ? Json(name(operation.reason)) : Json(nullptr);
-    json["ended"] = operation.ended;
-    json["began_seconds_ago"] = operation.age;
-    json["ended_seconds_ago"] = operation.ended ? Json(operation.ended_ago) : Json(nullptr);
-    return json;
-}
-
-Json as_json(const std::vector<Job>& jobs) {
-    Json all = Json::array();
-    for (const Job& job : jobs) {
-        Json processes = Json::array();
-        for (const Flight* flight : job.flights) {
-            Json operations = Json::array();
-            for (const FlightOperation& operation : flight->operations)
-                operations.push_back(as_json(operation));
-            processes.push_back({{"rank", flight->rank},
-                                 {"pid", flight->pid},
-                                 {"host", flight->host},
-                                 {"lives", flight->lives},
-                                 {"begun", flight->begun},
-                                 {"unrecorded", flight->unrecorded},
-                                 {"operations", std::move(operations)}});
-        }
-        all.push_back({{"job", job.name},
-                       {"program", job.flights.front()->program},
-                       {"ranks", job.flights.front()->ranks},
-                       {"processes", std::move(processes)},
-                       {"findings", findings(job.flights)}});
-    }
-    return {{"jobs", std::move(all)}};
-}
-
 std::string host_name() {
     std::array<char, 256> name{};
     gethostname(name.data(), name.size() - 1);
@@ -209,13 +61,22 @@ std::string nothing_found(const std::vector<std::string>& wanted, const std::str
         from, host_name());
 }
 
+std::string report_in_words(const Job& job) {
+    if (!counts_calls(job))
+        return fmt::format("job {}: its calls are not counted; start it with switchyard run --report\n", job.name);
+    const int ranks = job.flights.front()->ranks, here = static_cast<int>(job.flights.size());
+    return fmt::format("job {}, {}:\n", job.name,
+                       here == ranks ? "so far" : fmt::format("so far, {} of {} ranks", here, ranks)) +
+           as_text(report_of(job));
+}
+
 }  // namespace
 
 int status(std::span<const std::string> arguments) {
     std::vector<std::string> wanted;
     std::string from(report::flight::kFolder), save, format = "text";
     std::size_t last = 0;
-    bool all = false;
+    bool all = false, counted = false;
     CLI::App app(
         "Says what each rank of a job is in, for how long, and which ranks the others wait for. Also of processes "
         "that have ended without MPI_Finalize: what they were in.",
@@ -226,6 +87,7 @@ int status(std::span<const std::string> arguments) {
     app.add_option("--last", last, "print the last N operations of each rank, those that have ended too")
         ->type_name("N")
         ->check(CLI::Range(std::size_t{1}, report::flight::kEntries).description(""));
+    app.add_flag("--report", counted, "print the report of the calls so far, where SWITCHYARD_REPORT asks for one");
     app.add_option("--save", save, "copy what is here to a folder, as one that several hosts share")
         ->type_name("FOLDER");
     app.add_option("--from", from, "read what --save has copied there")->type_name("FOLDER");
@@ -247,13 +109,13 @@ int status(std::span<const std::string> arguments) {
     }
     const std::vector<Job> jobs = chosen(jobs_of(flights), wanted, all);
     if (format == "json") {
-        put("{}\n", as_json(jobs).dump(2));
+        std::puts(as_json(jobs).dump(2).c_str());
         return kDone;
     }
     if (jobs.empty())
         return refuse(app, nothing_found(wanted, from), kProblem);
     for (const Job& job : jobs)
-        print_job(job, last);
+        std::fputs((counted ? report_in_words(job) : in_words(job, last)).c_str(), stdout);
     return problems.empty() ? kDone : kProblem;
 }
 

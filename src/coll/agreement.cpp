@@ -19,6 +19,7 @@
 #include "progress/wait.hpp"
 #include "real.hpp"
 #include "report/trace.hpp"
+#include "report/units.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::coll {
@@ -395,7 +396,7 @@ std::string compare(std::vector<std::pair<int, Fingerprint>> prints) {
     std::string text = "the ranks' calls do not match";
     const char* separator = ": ";
     for (const auto& [what, ranks] : callers) {
-        text += fmt::format("{}{}: {}", separator, ranks_in_words(ranks), what);
+        text += fmt::format("{}{}: {}", separator, report::ranks_in_words(ranks), what);
         separator = "; ";
     }
     return text;

@@ -8,6 +8,7 @@
 #include "progress/engine.hpp"
 #include "progress/keep_until.hpp"
 #include "real.hpp"
+#include "report/units.hpp"
 #include "request/real_end.hpp"
 #include "settings/settings.hpp"
 
@@ -112,16 +113,6 @@ std::string not_launched(int missing) {
         settings::values().timeout, who);
 }
 
-std::string ranks_in_words(const std::vector<int>& ranks) {
-    constexpr std::size_t kShown = 8;
-    std::string text = ranks.size() == 1 ? "rank" : "ranks";
-    for (std::size_t i = 0; i < ranks.size() && i < kShown; ++i)
-        text += fmt::format("{} {}", i == 0 ? "" : ",", ranks[i]);
-    if (ranks.size() > kShown)
-        text += fmt::format(" and {} more", ranks.size() - kShown);
-    return text;
-}
-
 namespace {
 
 // MPI's error texts hold 255 characters, so the shorter of the two lists is shown.
@@ -131,8 +122,8 @@ std::string who_is_missing(const std::vector<bool>& arrived) {
         (arrived[rank] ? here : missing).push_back(static_cast<int>(rank));
     if (missing.empty())
         return {};
-    return missing.size() <= here.size() ? fmt::format(", with no sign of {}", ranks_in_words(missing))
-                                         : fmt::format(", with {} here alone", ranks_in_words(here));
+    return missing.size() <= here.size() ? fmt::format(", with no sign of {}", report::ranks_in_words(missing))
+                                         : fmt::format(", with {} here alone", report::ranks_in_words(here));
 }
 
 }  // namespace

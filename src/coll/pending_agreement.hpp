@@ -59,8 +59,6 @@ std::string not_yet_all(const char* did, const std::vector<bool>& arrived);
 // MPI_PROC_NULL: all tokens that this rank needs have.
 std::string not_launched(int missing);
 
-std::string ranks_in_words(const std::vector<int>& ranks);
-
 // The exchange's request; none any more when the wait was given up. Derived classes add the memory that MPI reads and
 // writes.
 struct Exchange {

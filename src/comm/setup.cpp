@@ -19,6 +19,7 @@
 #include "nccl/member.hpp"
 #include "progress/engine.hpp"
 #include "real.hpp"
+#include "report/flight.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::comm {
@@ -364,7 +365,8 @@ int device_in_use() {
 }
 
 void note_device(int ordinal) {
-    last_device.store(ordinal, std::memory_order_relaxed);
+    if (last_device.exchange(ordinal, std::memory_order_relaxed) != ordinal)
+        report::flight::is_on(device::in_words(ordinal), nccl::version_text(), device::driver_text());
 }
 
 }  // namespace swy::comm

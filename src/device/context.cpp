@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <array>
 #include <cstring>
 
@@ -129,6 +131,13 @@ std::string device_name(int ordinal) {
         d->device_get_name(name.data(), name.size() - 1, device) != CUDA_SUCCESS)
         return {};
     return name.data();
+}
+
+std::string in_words(int ordinal) {
+    Identity id;
+    if (ordinal < 0 || !identify(ordinal, id))
+        return {};
+    return fmt::format("{} ({:08x}:{:02x}:{:02x}.0)", device_name(ordinal), id.pci_domain, id.pci_bus, id.pci_device);
 }
 
 int compute_capability(int ordinal) {

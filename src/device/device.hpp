@@ -103,6 +103,8 @@ struct Identity {  // of a GPU, comparable between processes and hosts
 };
 bool identify(int ordinal, Identity& identity);
 std::string device_name(int ordinal);
+// As people and nvidia-smi tell devices of one kind apart: "NAME (00000000:4e:00.0)"; "" where there is none.
+std::string in_words(int ordinal);
 int device_count();                   // 0 without driver
 int compute_capability(int ordinal);  // 90 for 9.0; 0 where the driver does not say
 int multiprocessors(int ordinal);     // 0 where the driver does not say

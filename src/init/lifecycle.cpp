@@ -1,7 +1,5 @@
 #include "init/lifecycle.hpp"
 
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -35,6 +33,7 @@
 #include "progress/wait.hpp"
 #include "real.hpp"
 #include "report/flight.hpp"
+#include "report/last_words.hpp"
 #include "report/report.hpp"
 #include "report/routes.hpp"
 #include "report/trace_file.hpp"
@@ -92,15 +91,6 @@ std::string mpi_version() {
     return all.substr(0, all.find(','));
 }
 
-// As people and nvidia-smi tell devices of one kind apart: by name and PCI address.
-std::string device_text(int ordinal) {
-    device::Identity id;
-    if (ordinal < 0 || !device::identify(ordinal, id))
-        return {};
-    return fmt::format("{} ({:08x}:{:02x}:{:02x}.0)", device::device_name(ordinal), id.pci_domain, id.pci_bus,
-                       id.pci_device);
-}
-
 report::Facts facts() {
     report::Facts facts;
     facts.mpi_library = mpi_version();
@@ -113,7 +103,7 @@ report::Facts facts() {
     int length = 0;
     real::Get_processor_name(host, &length);
     facts.host = host;
-    facts.device = device_text(comm::device_in_use());
+    facts.device = device::in_words(comm::device_in_use());
     facts.tuning = coll::tuning_account();
     const real::Profilers tools = real::profilers();
     facts.tools_above = tools.above;
@@ -195,6 +185,13 @@ void begin_routes(const settings::Values& values) {
         std::fprintf(stderr, "switchyard: SWITCHYARD_DEBUG: %s; the lines go to standard error\n", problem.c_str());
 }
 
+void begin_recording(const settings::Values& values) {
+    if (!report::flight::start(report::covers_host_calls, mpi_version()))
+        return;
+    const bool to_file = values.report == settings::ReportTo::kJson;
+    report::begin_last_words(to_file ? values.report_file : wants_report(values) ? "-" : "");
+}
+
 // Report and trace are gathered over MPI_COMM_WORLD. Where there never was one, their absence is explained once.
 void explain_missing_report() {
     int initialized = 0;
@@ -246,8 +243,8 @@ int after_init() {
     fastpath::forget_small_counts();
     driver_watch::watch();
     report::covers_host_calls = wants_report(values) || values.trace;
-    if (gpus && values.status)
-        report::flight::start();
+    if (values.status && (gpus || wants_report(values)))
+        begin_recording(values);
     begin_routes(values);
     report::enabled = report::covers_host_calls || report::tells_routes;
     if (values.trace)
@@ -279,6 +276,7 @@ void before_finalize() {
             report::write_trace();
         report::enabled = report::covers_host_calls = false;
         report::stop_routes();
+        report::end_last_words();
         report::flight::stop();
     }
     end_world();

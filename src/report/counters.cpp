@@ -1,10 +1,9 @@
 #include "report/counters.hpp"
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstddef>
-#include <new>
 
 #include "report/report.hpp"
 #include "report/trace.hpp"
@@ -16,40 +15,38 @@ bool covers_host_calls = false;
 
 namespace {
 
-constexpr std::size_t kCells = static_cast<std::size_t>(kCarriers) * kReasons;
+constexpr std::size_t kCells = static_cast<std::size_t>(kCarriers) * kReasons;  // of one call
+constexpr auto kRelaxed = std::memory_order_relaxed;
 
-struct Counter {
-    std::atomic<std::uint64_t> count{0}, bytes{0}, nanoseconds{0};
-};
+constinit CounterTable own_table{};
+constinit CounterTable* table = &own_table;
 
-// A call's cells are allocated when it first occurs: most programs use a dozen of several hundred calls. They live as
-// long as the process, since a thread may still be adding when another is in MPI_Finalize.
-using Page = std::array<Counter, kCells>;
-constinit std::array<std::atomic<Page*>, kCallIds> pages{};
-
-Page* page_of(std::size_t call) {
-    Page* page = pages[call].load(std::memory_order_acquire);
-    if (page != nullptr)
-        return page;
-    Page* fresh = new (std::nothrow) Page;
-    if (fresh == nullptr)
-        return nullptr;
-    if (pages[call].compare_exchange_strong(page, fresh, std::memory_order_acq_rel))
-        return fresh;
-    delete fresh;  // another thread was first
-    return page;
+// Returns the cell's counter, or null where there is no room for one more.
+Counter* counter_of(Key key) {
+    const std::uint32_t cell = key + 1;
+    constexpr std::uint32_t kSpread = 2654435761;  // Knuth's, of 32 bits
+    for (std::size_t probes = 0, at = key * kSpread; probes < CounterTable::kCounters; ++probes, ++at) {
+        Counter& counter = table->counters[at % CounterTable::kCounters];
+        std::uint32_t found = counter.cell.load(kRelaxed);
+        if (found == 0 && counter.cell.compare_exchange_strong(found, cell, kRelaxed))
+            found = cell;
+        if (found == cell)  // or another thread was first with it
+            return &counter;
+    }
+    return nullptr;
 }
 
 }  // namespace
 
 void add(CallId call, Carrier carrier, Reason reason, std::size_t bytes, double seconds) {
-    Page* page = page_of(static_cast<std::size_t>(call));
-    if (page == nullptr)
-        return;  // out of memory: the program's call matters more than its line in the report
-    Counter& counter = (*page)[static_cast<std::size_t>(carrier) * kReasons + static_cast<std::size_t>(reason)];
-    counter.count.fetch_add(1, std::memory_order_relaxed);
-    counter.bytes.fetch_add(bytes, std::memory_order_relaxed);
-    counter.nanoseconds.fetch_add(static_cast<std::uint64_t>(std::llround(seconds * 1e9)), std::memory_order_relaxed);
+    const std::size_t key = static_cast<std::size_t>(call) * kCells + static_cast<std::size_t>(carrier) * kReasons +
+                            static_cast<std::size_t>(reason);
+    Counter* const counter = counter_of(static_cast<Key>(key));
+    if (counter == nullptr)
+        return;
+    counter->count.fetch_add(1, kRelaxed);
+    counter->bytes.fetch_add(bytes, kRelaxed);
+    counter->nanoseconds.fetch_add(static_cast<std::uint64_t>(std::llround(seconds * 1e9)), kRelaxed);
 }
 
 namespace {
@@ -73,40 +70,38 @@ void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t byt
         trace::end_operation(name(call), carrier, reason, bytes, begin, operation);
 }
 
-Key key_of(unsigned call, unsigned carrier, unsigned reason) {
-    return (call * kCarriers + carrier) * kReasons + reason;
-}
-
-unsigned call_of(Key key) {
-    return key / kReasons / kCarriers;
-}
-
-unsigned carrier_of(Key key) {
-    return key / kReasons % kCarriers;
-}
-
-unsigned reason_of(Key key) {
-    return key % kReasons;
-}
-
 Key keys() {
     return static_cast<Key>(kCallIds * kCells);
 }
 
-std::vector<Cell> snapshot() {
+Line line_of(const Cell& cell) {
+    return {std::string(name(static_cast<CallId>(cell.key / kCells))),
+            static_cast<Carrier>(cell.key / kReasons % kCarriers),
+            static_cast<Reason>(cell.key % kReasons),
+            cell.sum.count,
+            cell.sum.bytes,
+            static_cast<double>(cell.sum.nanoseconds) * 1e-9};
+}
+
+void count_in(CounterTable& where) {
+    table = &where;
+}
+
+std::vector<Cell> cells_of(const CounterTable& from) {
     std::vector<Cell> cells;
-    for (std::size_t call = 0; call < pages.size(); ++call) {
-        const Page* page = pages[call].load(std::memory_order_acquire);
-        for (std::size_t i = 0; page != nullptr && i < kCells; ++i) {
-            const Counter& counter = (*page)[i];
-            const Sum sum = {counter.count.load(std::memory_order_relaxed),
-                             counter.bytes.load(std::memory_order_relaxed),
-                             counter.nanoseconds.load(std::memory_order_relaxed)};
-            if (sum.count != 0)
-                cells.push_back({static_cast<Key>(call * kCells + i), sum});
-        }
+    for (const Counter& counter : from.counters) {
+        const std::uint32_t cell = counter.cell.load(kRelaxed);
+        const Sum sum = {counter.count.load(kRelaxed), counter.bytes.load(kRelaxed),
+                         counter.nanoseconds.load(kRelaxed)};
+        if (cell != 0 && cell <= keys() && sum.count != 0)
+            cells.push_back({cell - 1, sum});
     }
+    std::sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) { return a.key < b.key; });
     return cells;
+}
+
+std::vector<Cell> snapshot() {
+    return cells_of(*table);
 }
 
 }  // namespace swy::report

@@ -1,9 +1,12 @@
 // The counters behind the report: one cell for each call, transport and reason that occurred. add() fills them in;
-// report.cpp collects them.
+// report.cpp collects those of a job, and the switchyard command those of a job that has not come to MPI_Finalize.
 #pragma once
 
 #include <cstdint>
 #include <vector>
+
+#include "report/counter_table.hpp"
+#include "report/summary.hpp"
 
 namespace swy::report {
 
@@ -19,12 +22,13 @@ struct Cell {
     Sum sum;
 };
 
-Key key_of(unsigned call, unsigned carrier, unsigned reason);
-unsigned call_of(Key key);
-unsigned carrier_of(Key key);
-unsigned reason_of(Key key);
 Key keys();  // one more than the largest key
+Line line_of(const Cell& cell);
 
-std::vector<Cell> snapshot();  // the cells that were ever added to, by ascending key
+// From now on add() counts there. Before anything was counted.
+void count_in(CounterTable& table);
+
+std::vector<Cell> cells_of(const CounterTable& table);  // those that were ever added to, by ascending key
+std::vector<Cell> snapshot();                           // of this process
 
 }  // namespace swy::report

@@ -20,6 +20,7 @@
 #include "call/comm_name.hpp"
 #include "config.h"
 #include "real.hpp"
+#include "report/counters.hpp"
 #include "report/flight_file.hpp"
 #include "report/processes.hpp"
 
@@ -82,7 +83,7 @@ File* make_file() {
     return nullptr;
 }
 
-void fill_in_facts() {
+void fill_in_facts(bool counts, const std::string& mpi) {
     copy_text(file->version, PACKAGE_VERSION);
     file->pid = getpid();
     file->pid_began = process_began(getpid());
@@ -93,6 +94,8 @@ void fill_in_facts() {
     copy_text(file->host, host.data());
     copy_text(file->job, job_name());
     copy_text(file->program, program_invocation_name);
+    copy_text(file->mpi, mpi);
+    file->counts = counts ? 1 : 0;
     std::atomic_ref(file->magic).store(kMagic, std::memory_order_release);
 }
 
@@ -110,15 +113,18 @@ Entry* free_entry(std::uint64_t number) {
 
 }  // namespace
 
-void start() {
+bool start(bool counts, const std::string& mpi) {
     const std::string prefix = fmt::format("{}{}-", kPrefix, getuid());
     remove_old(prefix);
     path = fmt::format("{}/{}{}", kFolder, prefix, getpid());
     file = make_file();
     if (file == nullptr)
-        return;
-    fill_in_facts();
+        return false;
+    fill_in_facts(counts, mpi);
+    if (counts)
+        count_in(file->counters);
     on = true;
+    return true;
 }
 
 void stop() {
@@ -126,6 +132,14 @@ void stop() {
         return;
     on = false;
     unlink(path.c_str());
+}
+
+void is_on(const std::string& device, const std::string& nccl, const std::string& driver) {
+    if (!on)
+        return;
+    copy_text(file->device, device);
+    copy_text(file->nccl, nccl);
+    copy_text(file->driver, driver);
 }
 
 void Operation::take_entry(CallId call, const Owner& owner) {

@@ -1,10 +1,12 @@
 // The flight recorder: what each process of a job with GPUs did last, and what it is in now, kept where `switchyard
-// status` finds it (flight_file.hpp). Recording an operation takes two looks at the clock, the communicator's name and
-// some stores; calls on host memory alone are not recorded, unless their ranks agree on a transport.
+// status` finds it (flight_file.hpp), together with the report's counters. Recording an operation takes two looks at
+// the clock, the communicator's name and some stores; calls on host memory alone are not recorded, unless their ranks
+// agree on a transport.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "call/call.hpp"
 #include "call/reason.hpp"
@@ -16,9 +18,12 @@ struct Entry;
 extern bool on;  // from MPI_Init to MPI_Finalize of a process that records
 
 // Makes the file, in jobs with GPUs, unless SWITCHYARD_STATUS=no. Without a file, as where /dev/shm is full, nothing is
-// recorded. Removes those that processes of this user left behind more than a day ago.
-void start();
+// recorded. `counts`: a report or a trace is wanted, and counters.hpp counts in the file. `mpi`: the MPI beneath, in
+// words. Removes files that processes of this user left behind more than a day ago. Returns whether there is a file.
+bool start(bool counts, const std::string& mpi);
 void stop();  // removes the file
+// What the report says of this rank, once it is known.
+void is_on(const std::string& device, const std::string& nccl, const std::string& driver);
 
 // One operation, from its begin to end(), or to the object's end.
 class Operation {

@@ -1,6 +1,7 @@
-// The file in shared memory in which a process keeps its last operations, for `switchyard status`: one page of facts
-// and a ring of entries. It outlives a process that does not come to MPI_Finalize. The library writes it (flight.cpp),
-// the switchyard command reads it, while it is written or later (cli/flights.cpp).
+// The file in shared memory in which a process keeps its last operations and what it has counted for the report, for
+// `switchyard status`: facts, the counters, and a ring of entries. It outlives a process that does not come to
+// MPI_Finalize. The library writes it (flight.cpp), the switchyard command reads it, while it is written or later
+// (cli/flights.cpp).
 #pragma once
 
 #include <atomic>
@@ -8,12 +9,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "report/counter_table.hpp"
+
 namespace swy::report::flight {
 
 constexpr std::string_view kFolder = "/dev/shm";
 constexpr std::string_view kPrefix = "switchyard-";  // then the user's number, a dash and the process's
 constexpr std::size_t kEntries = 256;
-constexpr std::uint64_t kMagic = 0x3174'6867'696c'6673;  // one version of this layout
+constexpr std::uint64_t kMagic = 0x3274'6867'696c'6673;  // one version of this layout
 
 using Nanoseconds = std::int64_t;  // of CLOCK_MONOTONIC, which the node's processes share; 0 is none
 
@@ -44,11 +47,18 @@ struct File {
     std::uint64_t pid_began;  // field 22 of /proc/PID/stat: tells whether the number is another process's now
     std::int32_t rank, ranks;
     char host[64], job[64], program[128];
+    char mpi[64], nccl[16], driver[256], device[96];  // as the report has them; the last three once they are known
+    std::int32_t counts;                              // 1 where calls are counted: a report or a trace is wanted
+    // Of the first rank of the job on this host, by `switchyard ended`: when it last said what the ranks are in, and 1
+    // once it has said it of an end.
+    std::atomic<Nanoseconds> told;
+    std::atomic<std::int32_t> end_told;
     // Of a copy that `switchyard status --save` has made: when, and whether the process lived then. 0 in the original.
     Nanoseconds saved;
     std::int32_t lived;
     std::atomic<std::uint64_t> begun;       // operations so far
     std::atomic<std::uint64_t> unrecorded;  // of these, those for which there was no free entry
+    CounterTable counters;
     Entry entries[kEntries];
 };
 

@@ -54,6 +54,8 @@ std::string about(const Summary& summary) {
         text += ", NCCL " + summary.nccl;
     if (!summary.driver.empty())
         text += ", driver " + summary.driver;
+    if (!summary.cut_short.empty())
+        text += "; up to then: " + summary.cut_short;
     return "<p>" + escaped(text) + "</p>\n";
 }
 

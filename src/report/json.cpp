@@ -28,6 +28,7 @@ std::string as_json(const Summary& summary) {
     report["tools"] = {{"above", or_null(summary.tools_above)}, {"below", or_null(summary.tools_below)}};
     report["kernels_problem"] = or_null(summary.kernels);
     report["tuning"] = or_null(summary.tuning);
+    report["cut_short"] = or_null(summary.cut_short);
     report["ranks"] = {{"number", summary.ranks.size()}, {"hosts", std::move(hosts)}};
     report["devices"] = std::move(devices);
     report["communicators"] = {{"made", summary.communicators.made},

@@ -1,7 +1,9 @@
-# The report at MPI_Finalize. What needs no MPI the switchyard command uses too: the report's text, and the trace of the
-# work on streams that src/device records.
+# The report at MPI_Finalize. What needs no MPI the switchyard command uses too: the report's counters, text and JSON, and
+# the trace of the work on streams that src/device records.
 report_text_sources = \
     src/report/advice.cpp src/report/advice.hpp \
+    src/report/counters.cpp src/report/counters.hpp src/report/counter_table.hpp \
+    src/report/json.cpp \
     src/report/processes.cpp src/report/processes.hpp \
     src/report/summary.hpp \
     src/report/text.cpp \
@@ -20,9 +22,8 @@ src/report/page_js.inc: src/report/page/page.js
 src/report/switchyard-html.$(OBJEXT) unity/switchyard-cli_report.$(OBJEXT): src/report/page_css.inc src/report/page_js.inc
 report_sources = \
     src/report/clock.cpp src/report/clock.hpp \
-    src/report/counters.cpp src/report/counters.hpp \
-    src/report/json.cpp \
     src/report/flight.cpp src/report/flight.hpp src/report/flight_file.hpp \
+    src/report/last_words.cpp src/report/last_words.hpp \
     src/report/op_record.hpp \
     src/report/ranges.cpp src/report/ranges.hpp \
     src/report/report.cpp src/report/report.hpp \

@@ -40,6 +40,7 @@ Summary summary_of(const Json& report) {
     summary.driver = text_of(versions.at("driver"));
     summary.kernels = report.contains("kernels_problem") ? text_of(report.at("kernels_problem")) : "";
     summary.tuning = report.contains("tuning") ? text_of(report.at("tuning")) : "";
+    summary.cut_short = report.contains("cut_short") ? text_of(report.at("cut_short")) : "";
     if (report.contains("tools")) {
         summary.tools_above = text_of(report.at("tools").at("above"));
         summary.tools_below = text_of(report.at("tools").at("below"));

@@ -51,11 +51,8 @@ std::vector<Line> sum_lines() {
     real::Reduce(sums.data(), totals.data(), static_cast<int>(3 * all.size()), MPI_UINT64_T, MPI_SUM, kRoot,
                  MPI_COMM_WORLD);
     std::vector<Line> lines;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        lines.push_back({std::string(name(static_cast<CallId>(call_of(all[i])))),
-                         static_cast<Carrier>(carrier_of(all[i])), static_cast<Reason>(reason_of(all[i])),
-                         totals[i].count, totals[i].bytes, static_cast<double>(totals[i].nanoseconds) * 1e-9});
-    }
+    for (std::size_t i = 0; i < all.size(); ++i)
+        lines.push_back(line_of({all[i], totals[i]}));
     return lines;
 }
 

@@ -35,6 +35,7 @@ struct Summary {
     std::string kernels;                        // why some rank could not load the library's kernels; "" without
     std::string tools_above, tools_below;       // tools that wrap MPI, above and below Switchyard; "" without
     std::string tuning;                         // the tuning file and whether it was used; "" without one
+    std::string cut_short;  // of a job that did not come to MPI_Finalize: what has ended it, and whose calls these are
     std::vector<Rank> ranks;
     std::vector<Line> lines;
     Communicators communicators;

@@ -35,6 +35,8 @@ std::string heading(const Summary& summary) {
         fmt::format("Switchyard {}: {} on {}, {}\n", summary.switchyard, plural(summary.ranks.size(), "rank"),
                     plural(hosts.size(), "host"),
                     devices.empty() ? "no GPU used by NCCL" : plural(devices.size(), "GPU") + " used by NCCL");
+    if (!summary.cut_short.empty())
+        text += "  Up to then: " + summary.cut_short + "\n";
     text += "  " + (summary.mpi.empty() ? std::string("unknown MPI") : summary.mpi);
     if (!summary.nccl.empty())
         text += ", NCCL " + summary.nccl;

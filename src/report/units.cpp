@@ -28,4 +28,14 @@ std::string time_text(double seconds) {
     return fmt::format("{:.1f} h", seconds / 3600);
 }
 
+std::string ranks_in_words(const std::vector<int>& ranks) {
+    constexpr std::size_t kShown = 8;
+    std::string text = ranks.size() == 1 ? "rank" : "ranks";
+    for (std::size_t i = 0; i < ranks.size() && i < kShown; ++i)
+        text += fmt::format("{} {}", i == 0 ? "" : ",", ranks[i]);
+    if (ranks.size() > kShown)
+        text += fmt::format(" and {} more", ranks.size() - kShown);
+    return text;
+}
+
 }  // namespace swy::report

@@ -401,8 +401,11 @@ inline constexpr Setting kSettings[] = {
      show_debug,
      SWY_OWN},
     {{"SWITCHYARD_STATUS", kBoolean, "yes",
-      "Keeps the last 256 operations with device memory in a small file of /dev/shm, for switchyard-status(1), which "
-      "says what each rank of a job is in and what it waits for. MPI_Finalize removes the file.",
+      "Keeps the last 256 operations with device memory, and what is counted for the report, in a small file of "
+      "/dev/shm, for switchyard-status(1), which says what each rank of a job is in and what it waits for. "
+      "MPI_Finalize removes the file. A job that a signal or MPI_Abort ends before that says once on each host what "
+      "its "
+      "ranks were in, and writes the report as far as it came.",
       false},
      read_bool<&Values::status>,
      show_bool<&Values::status>,

@@ -9,9 +9,15 @@
  *
  * nowhere: all are between two calls.
  *
+ * abort, exit, fault: the last rank waits for the file and then calls MPI_Abort, exits or reads address 8, the others
+ * are in their third MPI_Allreduce.
+ *
+ * handler: as nowhere, but the program handles SIGTERM itself: it prints a line and exits with status 4.
+ *
  * The second argument names the file. Each rank prints `pid RANK NUMBER` at the start. */
 #include <cuda_runtime_api.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +26,7 @@
 enum { BYTES = 1 << 20, FLOATS = BYTES / 4 };
 
 static const char* file;
+static volatile int* volatile nobodys = (int*)8;
 
 static void wait_for_file(void) {
     while (access(file, F_OK) != 0)
@@ -68,12 +75,35 @@ static void message(int rank, void* device, void* other) {
     }
 }
 
+static void end(const char* how, int rank, int size, void* device) {
+    sum(device, MPI_COMM_WORLD);
+    sum(device, MPI_COMM_WORLD);
+    if (rank == size - 1) {
+        wait_for_file();
+        if (strcmp(how, "abort") == 0)
+            MPI_Abort(MPI_COMM_WORLD, 5);
+        else if (strcmp(how, "exit") == 0)
+            exit(6);
+        else
+            exit(*nobodys);
+    }
+    sum(device, MPI_COMM_WORLD);
+}
+
+static void handle(int number) {
+    static const char words[] = "the program's own handler\n";
+    if (number == SIGTERM && write(1, words, sizeof words - 1) > 0)
+        _exit(4);
+}
+
 int main(int argc, char** argv) {
     int rank, size, devices = 0;
     void *device = NULL, *other = NULL;
     if (argc != 3)
         return 2;
     file = argv[2];
+    if (strcmp(argv[1], "handler") == 0)
+        signal(SIGTERM, handle);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -89,6 +119,8 @@ int main(int argc, char** argv) {
         different(rank, size, device);
     else if (strcmp(argv[1], "message") == 0)
         message(rank, device, other);
+    else if (strcmp(argv[1], "nowhere") != 0 && strcmp(argv[1], "handler") != 0)
+        end(argv[1], rank, size, device);
     else
         sum(device, MPI_COMM_WORLD), wait_for_file();
     MPI_Finalize();

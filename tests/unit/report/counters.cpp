@@ -1,9 +1,10 @@
-// The counters: nothing is lost or mixed up when threads add at once, and a cell's place can be taken apart again.
+// The counters: nothing is lost or mixed up when threads add at once, and another process reads them as they are.
 #include "report/counters.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -14,14 +15,13 @@ namespace {
 using namespace swy;
 using report::Cell;
 
-Cell cell(CallId call, Carrier carrier, Reason reason) {
-    const report::Key key =
-        report::key_of(static_cast<unsigned>(call), static_cast<unsigned>(carrier), static_cast<unsigned>(reason));
+report::Line line(CallId call, Carrier carrier, Reason reason) {
     for (const Cell& found : report::snapshot()) {
-        if (found.key == key)
-            return found;
+        const report::Line line = report::line_of(found);
+        if (line.call == name(call) && line.carrier == carrier && line.reason == reason)
+            return line;
     }
-    return {key, {}};
+    return {};
 }
 
 TEST(Counters, Sum_what_all_threads_add) {
@@ -37,10 +37,10 @@ TEST(Counters, Sum_what_all_threads_add) {
     for (std::thread& thread : threads)
         thread.join();
     for (CallId call : {CallId::kAllreduce, CallId::kBcast}) {
-        const report::Sum sum = cell(call, Carrier::kNccl, Reason::kNone).sum;
+        const report::Line sum = line(call, Carrier::kNccl, Reason::kNone);
         EXPECT_EQ(sum.count, kThreads * kAdds / 2u);
         EXPECT_EQ(sum.bytes, 3u * kThreads * kAdds / 2);
-        EXPECT_EQ(sum.nanoseconds, 1000u * kThreads * kAdds / 2);
+        EXPECT_NEAR(sum.seconds, 1e-6 * kThreads * kAdds / 2, 1e-9);
     }
 }
 
@@ -48,24 +48,43 @@ TEST(Counters, Keep_carriers_and_reasons_apart) {
     report::add(CallId::kReduce, Carrier::kStaged, Reason::kSmall, 10, 0);
     report::add(CallId::kReduce, Carrier::kStaged, Reason::kMixed, 20, 0);
     report::add(CallId::kReduce, Carrier::kHost, Reason::kSmall, 40, 0);
-    EXPECT_EQ(cell(CallId::kReduce, Carrier::kStaged, Reason::kSmall).sum.bytes, 10u);
-    EXPECT_EQ(cell(CallId::kReduce, Carrier::kStaged, Reason::kMixed).sum.bytes, 20u);
-    EXPECT_EQ(cell(CallId::kReduce, Carrier::kHost, Reason::kSmall).sum.bytes, 40u);
-    EXPECT_EQ(cell(CallId::kReduce, Carrier::kNccl, Reason::kNone).sum.count, 0u);
+    EXPECT_EQ(line(CallId::kReduce, Carrier::kStaged, Reason::kSmall).bytes, 10u);
+    EXPECT_EQ(line(CallId::kReduce, Carrier::kStaged, Reason::kMixed).bytes, 20u);
+    EXPECT_EQ(line(CallId::kReduce, Carrier::kHost, Reason::kSmall).bytes, 40u);
+    EXPECT_EQ(line(CallId::kReduce, Carrier::kNccl, Reason::kNone).count, 0u);
 }
 
-TEST(Counters, A_key_gives_back_its_parts) {
-    for (unsigned call : {0u, 1u, static_cast<unsigned>(kCallIds) - 1}) {
-        for (unsigned carrier = 0; carrier < kCarriers; ++carrier) {
-            for (unsigned reason = 0; reason < kReasons; ++reason) {
-                const report::Key key = report::key_of(call, carrier, reason);
-                EXPECT_LT(key, report::keys());
-                EXPECT_EQ(report::call_of(key), call);
-                EXPECT_EQ(report::carrier_of(key), carrier);
-                EXPECT_EQ(report::reason_of(key), reason);
-            }
-        }
+TEST(Counters, A_table_of_another_process_gives_the_same_lines) {
+    const auto table = std::make_unique<report::CounterTable>();
+    for (unsigned i = 0; i < 3; ++i) {
+        table->counters[7 * i].cell = report::keys() - i;  // the last keys, the largest first
+        table->counters[7 * i].count = i + 1;
     }
+    table->counters[30].cell = report::keys() + 1;  // of no call
+    table->counters[30].count = 1;
+    const std::vector<Cell> cells = report::cells_of(*table);
+    ASSERT_EQ(cells.size(), 3u);
+    for (unsigned i = 0; i < 3; ++i) {
+        EXPECT_EQ(cells[i].key, report::keys() - 3 + i);
+        EXPECT_EQ(cells[i].sum.count, 3 - i);
+    }
+    const report::Line last = report::line_of(cells[2]);
+    EXPECT_EQ(last.call, name(static_cast<CallId>(kCallIds - 1)));
+    EXPECT_EQ(static_cast<int>(last.carrier), kCarriers - 1);
+    EXPECT_EQ(static_cast<int>(last.reason), kReasons - 1);
+}
+
+// Last of all, since it fills the process's own table.
+TEST(CountersThatAreMany, Find_room_or_are_not_counted) {
+    std::size_t added = 0;
+    for (int call = 0; call < 40; ++call)
+        for (int reason = 0; reason < kReasons; ++reason, ++added)
+            report::add(static_cast<CallId>(call), Carrier::kPeer, static_cast<Reason>(reason), 1, 0);
+    ASSERT_GT(added, report::CounterTable::kCounters);
+    const std::vector<Cell> cells = report::snapshot();
+    EXPECT_EQ(cells.size(), report::CounterTable::kCounters);
+    for (const Cell& cell : cells)
+        EXPECT_GE(cell.sum.count, 1u);
 }
 
 TEST(Counters, Snapshots_are_in_ascending_order) {

@@ -89,6 +89,14 @@ TEST(Report_text, Of_a_run_without_calls_says_so) {
     EXPECT_NE(text.find("No call"), std::string::npos) << text;
 }
 
+TEST(Report_text, Says_what_has_cut_it_short) {
+    Summary summary = four_ranks();
+    EXPECT_EQ(report::as_text(summary).find("Up to then"), std::string::npos);
+    summary.cut_short = "SIGTERM in rank 1; 2 of 4 ranks";
+    EXPECT_NE(report::as_text(summary).find("\n  Up to then: SIGTERM in rank 1; 2 of 4 ranks\n"), std::string::npos);
+    EXPECT_EQ(nlohmann::json::parse(report::as_json(summary))["cut_short"], summary.cut_short);
+}
+
 TEST(Report_json, Has_every_line_with_the_words_of_the_vocabulary) {
     const auto report = nlohmann::json::parse(report::as_json(four_ranks()));
     ASSERT_EQ(report["calls"].size(), 4u);

@@ -1,0 +1,25 @@
+// The counters behind the report, as they lie in memory: a table of its own in each process, in the flight recorder's
+// file where there is one (flight_file.hpp), so that they outlive a process that does not come to MPI_Finalize.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace swy::report {
+
+// The calls of one name that took one transport for one reason.
+struct Counter {
+    std::atomic<std::uint32_t> cell;  // its Key and one; 0: not used yet
+    std::atomic<std::uint64_t> count, bytes, nanoseconds;
+};
+
+// A hash table that is never emptied: programs use some dozens of the many cells that are possible. What finds no room
+// is not counted.
+struct CounterTable {
+    static constexpr std::size_t kCounters = 1024;
+    std::array<Counter, kCounters> counters;
+};
+
+}  // namespace swy::report
