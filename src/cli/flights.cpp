@@ -270,7 +270,7 @@ std::string in_words(const FlightOperation& operation) {
                              operation.communicator.empty() ? "a communicator without name" : operation.communicator,
                              operation.communicator_ranks, operation.communicator_ranks == 1 ? "" : "s");
     if (!operation.routed)
-        return words;
+        return operation.call != CallId::kFinalize ? words + ", no transport chosen yet" : words;
     words += fmt::format(", {}, {}", report::size_text(operation.bytes), name(operation.carrier));
     return operation.reason == Reason::kNone ? words : words + fmt::format(" ({})", name(operation.reason));
 }

@@ -54,7 +54,8 @@ bool may_tell(const Flight& first, bool ended);
 // in. A sentence each.
 std::vector<std::string> findings(const std::vector<const Flight*>& job);
 
-// Returns an operation as a clause: "MPI_Bcast number 17 on MPI_COMM_WORLD (4 ranks), 1.0 MiB, nccl".
+// Returns an operation as a clause: "MPI_Bcast number 17 on MPI_COMM_WORLD (4 ranks), 1.0 MiB, nccl"; where it is open,
+// ", no transport chosen yet" may stand in place of the last two.
 std::string in_words(const FlightOperation& operation);
 
 }  // namespace swy::cli

@@ -69,8 +69,7 @@ void put_operation(std::string& text, const FlightOperation& operation) {
         put(text, "        {}: {} long, ended {} ago\n", in_words(operation),
             report::time_text(operation.age - operation.ended_ago), report::time_text(operation.ended_ago));
     else
-        put(text, "        {}{}: for {}\n", in_words(operation), operation.routed ? "" : ", no transport chosen yet",
-            report::time_text(operation.age));
+        put(text, "        {}: for {}\n", in_words(operation), report::time_text(operation.age));
 }
 
 void put_flight(std::string& text, const Flight& flight, std::size_t last) {

@@ -264,6 +264,7 @@ void before_finalize() {
     if (settings::values().enabled) {
         const bool reports = wants_report(settings::values());
         const report::Facts last = reports ? facts() : report::Facts{};
+        const report::flight::Operation here(CallId::kFinalize, Owner(MPI_COMM_WORLD));
         stream::Communicator::finish_all();
         p2p::finish();
         call::job_agrees = false;

@@ -22,8 +22,8 @@ using Nanoseconds = std::int64_t;  // of CLOCK_MONOTONIC, which the node's proce
 
 constexpr std::int32_t kNone = -1, kAny = -2;  // in place of a rank or a tag, which MPI's constants are not everywhere
 
-// One operation: a call with device memory, or one whose ranks agree on its transport. The writer fills all fields
-// before `number`, and changes `route`, `carrier`, `reason`, `bytes` and `end` later, each once.
+// One operation: a call with device memory, one whose ranks agree on its transport, or MPI_Finalize. The writer fills
+// all fields before `number`, and changes `route`, `carrier`, `reason`, `bytes` and `end` later, each once.
 struct Entry {
     enum Use : std::uint32_t { kFree, kTaken };
 

@@ -12,6 +12,8 @@
  * abort, exit, fault: the last rank waits for the file and then calls MPI_Abort, exits or reads address 8, the others
  * are in their third MPI_Allreduce.
  *
+ * finalize: rank 0 is elsewhere, the others are in MPI_Finalize.
+ *
  * handler: as nowhere, but the program handles SIGTERM itself: it prints a line and exits with status 4.
  *
  * The second argument names the file. Each rank prints `pid RANK NUMBER` at the start. */
@@ -75,6 +77,12 @@ static void message(int rank, void* device, void* other) {
     }
 }
 
+static void late(int rank, void* device) {
+    sum(device, MPI_COMM_WORLD);
+    if (rank == 0)
+        wait_for_file();
+}
+
 static void end(const char* how, int rank, int size, void* device) {
     sum(device, MPI_COMM_WORLD);
     sum(device, MPI_COMM_WORLD);
@@ -119,6 +127,8 @@ int main(int argc, char** argv) {
         different(rank, size, device);
     else if (strcmp(argv[1], "message") == 0)
         message(rank, device, other);
+    else if (strcmp(argv[1], "finalize") == 0)
+        late(rank, device);
     else if (strcmp(argv[1], "nowhere") != 0 && strcmp(argv[1], "handler") != 0)
         end(argv[1], rank, size, device);
     else
