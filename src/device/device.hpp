@@ -165,6 +165,8 @@ class Stream {
     bool alive() const;
 
     // Makes later work on this stream run after what the program queued before this call.
+    // kMemops: by CUDA's synchronous calls, which locate() has made wait for their end; nothing is left to do then. For
+    // memory on which the driver does not do that, as kLegacy.
     // kLegacy: on the context's legacy default stream and on all streams that synchronise with it (all but those made
     // with CU_STREAM_NON_BLOCKING). Nothing is waited for while one of them is being captured: captured work has not
     // run.

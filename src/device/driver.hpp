@@ -29,6 +29,9 @@ inline CUdeviceptr pointer(const void* address) {
 // Set once locate() has met memory that any of several devices may move (Location::any_device).
 extern std::atomic<bool> any_device_moves;
 
+// Set once locate() has met memory on which the driver does not make cudaMemcpy and cudaMemset wait for their end.
+extern std::atomic<bool> memops_may_stay;
+
 // Null while no driver is loaded or it is unusable, and always in a process made by fork(): the driver's state does not
 // survive fork(), and MPI may not be called there.
 extern std::atomic<const Driver*> the_driver;

@@ -11,6 +11,7 @@
 namespace swy::device {
 
 std::atomic<bool> any_device_moves{false};
+std::atomic<bool> memops_may_stay{false};
 
 namespace {
 
@@ -44,7 +45,7 @@ bool unanswered_is_device(CUresult result, const void* address) {
 
 struct Attributes {
     CUmemorytype type{};  // 0: not the driver's memory
-    unsigned managed = 0;
+    unsigned managed = 0, sync_memops = 0;
     int ordinal = -1;
     Context context = nullptr;
     CUdeviceptr begin = 0;
@@ -54,8 +55,10 @@ struct Attributes {
 CUresult query(const Driver& driver, const void* address, Attributes& found) {
     CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,   CU_POINTER_ATTRIBUTE_CONTEXT,
-                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void* values[] = {&found.type, &found.managed, &found.ordinal, &found.context, &found.begin, &found.size};
+                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                   CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
+    void* values[] = {&found.type,  &found.managed, &found.ordinal,    &found.context,
+                      &found.begin, &found.size,    &found.sync_memops};
     constexpr unsigned kCount = sizeof(names) / sizeof(names[0]);
     const CUresult result = driver.pointer_get_attributes(kCount, names, values, pointer(address));
     if (result == CUDA_SUCCESS)
@@ -155,6 +158,22 @@ void choose_context(const Driver& driver, Location& location) {
     }
 }
 
+// cudaMemcpy and cudaMemset may return before they are over ("API synchronization behavior" in CUDA's manuals), and the
+// streams here do not wait for them. This has the driver make them wait on this memory from now on; it returns when
+// those made before are over. Drivers refuse that for memory of pools and of cuMemCreate.
+void settle_memops(const Driver& driver, const Location& location) {
+    if (memops_may_stay.load(std::memory_order_relaxed))
+        return;
+    const unsigned yes = 1;
+    const BesideCapture beside(driver);
+    const ContextScope scope(location.context);
+    const bool settled =
+        driver.pointer_set_attribute != nullptr && scope.result() == CUDA_SUCCESS &&
+        driver.pointer_set_attribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, location.begin) == CUDA_SUCCESS;
+    if (!settled)
+        memops_may_stay.store(true, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 static_assert(kMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && kInvalidValue == CUDA_ERROR_INVALID_VALUE);
@@ -199,6 +218,8 @@ Location locate(const void* address) {
     if (location.ordinal < 0 || at_home_on_host)
         choose_nearest(*d, address, location);
     choose_context(*d, location);
+    if (found.sync_memops == 0 && settings::values().sync == settings::Sync::kMemops)
+        settle_memops(*d, location);
     return location;
 }
 

@@ -142,7 +142,7 @@ bool Stream::alive() const {
 }
 
 Result Stream::wait_for_program(Sync sync, void (*progress)()) {
-    if (sync == Sync::kNone)
+    if (sync == Sync::kNone || (sync == Sync::kMemops && !memops_may_stay.load(std::memory_order_relaxed)))
         return CUDA_SUCCESS;
     const Result result = wait_for_context(context_, event_, sync, progress);
     return result == CUDA_SUCCESS && any_device_moves.load(std::memory_order_relaxed) ? wait_for_others(sync, progress)

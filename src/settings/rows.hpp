@@ -87,7 +87,7 @@ std::string show_size(const Values& values) {
 // The names of an enumeration's values, in their order.
 inline constexpr std::array<std::string_view, 3> kNcclWords = {"no", "yes", "require"};
 inline constexpr std::array<std::string_view, 2> kAgreeWords = {"full", "mpi"};
-inline constexpr std::array<std::string_view, 3> kSyncWords = {"none", "legacy", "device"};
+inline constexpr std::array<std::string_view, 4> kSyncWords = {"none", "memops", "legacy", "device"};
 inline constexpr std::array<std::string_view, 2> kNicsWords = {"near", "all"};
 inline constexpr std::array<std::string_view, 3> kP2pCommWords = {"pair", "shared", "auto"};
 
@@ -265,10 +265,12 @@ inline constexpr Setting kSettings[] = {
      read_bool<&Values::deterministic>,
      show_bool<&Values::deterministic>,
      SWY_AGREED(deterministic)},
-    {{"SWITCHYARD_SYNC", "none, legacy or device", "legacy",
-      "What the program may have queued on its GPU before an MPI call and expects to be done: legacy waits for the "
-      "default stream, device for "
-      "all streams, none for nothing (the program has synchronised).",
+    {{"SWITCHYARD_SYNC", "none, memops, legacy or device", "memops",
+      "What the program may have queued on its GPU before an MPI call and expects to be done: memops waits for "
+      "cudaMemcpy and cudaMemset, which may return before they are over, and for nothing else (the program has waited "
+      "for its kernels); legacy for the default stream and all streams that synchronise with it, device for all "
+      "streams, none for nothing. Where the driver cannot tell apart what cudaMemcpy has queued, in memory of "
+      "cudaMallocAsync and of cuMemCreate, memops is legacy.",
       false},
      read_word<&Values::sync, kSyncWords>,
      show_word<&Values::sync, kSyncWords>,

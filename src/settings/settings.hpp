@@ -14,7 +14,7 @@ namespace swy::settings {
 
 enum class Nccl : std::uint8_t { kNo, kYes, kRequired };
 enum class Agree : std::uint8_t { kFull, kMpi };
-enum class Sync : std::uint8_t { kNone, kLegacy, kDevice };
+enum class Sync : std::uint8_t { kNone, kMemops, kLegacy, kDevice };
 enum class P2pComm : std::uint8_t { kPair, kShared, kAuto };
 enum class Nics : std::uint8_t { kNear, kAll };
 enum class ReportTo : std::uint8_t { kOff, kText, kJson };
@@ -32,7 +32,7 @@ struct Values {
     std::string tuning_file;
     Agree agree = Agree::kFull;         // SWITCHYARD_AGREE=full|mpi (agreed)
     bool deterministic = false;         // SWITCHYARD_DETERMINISTIC (agreed)
-    Sync sync = Sync::kLegacy;          // SWITCHYARD_SYNC=none|legacy|device
+    Sync sync = Sync::kMemops;          // SWITCHYARD_SYNC=none|memops|legacy|device
     double timeout = 0;                 // SWITCHYARD_TIMEOUT seconds, 0 is none (agreed)
     double stall = 60;                  // SWITCHYARD_STALL seconds, 0 is none (agreed)
     bool cuda_aware_mpi = false;        // SWITCHYARD_CUDA_AWARE_MPI (agreed)

@@ -74,9 +74,15 @@ tests_mpi_hardware_first_large_SOURCES = tests/mpi/hardware/first_large.cpp test
 tests_mpi_hardware_first_large_LDADD = $(MPI_TEST_LIBS)
 hardware_tests = tests/mpi/hardware/halo.test tests/mpi/hardware/kernels.test tests/mpi/hardware/nccl.test \
     tests/mpi/hardware/room.test tests/mpi/hardware/warm.test
-TESTS += $(hardware_tests) tests/mpi/hardware/scratch tests/mpi/hardware/unaligned
+TESTS += $(hardware_tests) tests/mpi/hardware/memops tests/mpi/hardware/overlap tests/mpi/hardware/scratch \
+    tests/mpi/hardware/unaligned
 EXTRA_DIST += $(hardware_tests)
-EXTRA_PROGRAMS += tests/mpi/hardware/crowded tests/mpi/hardware/halo tests/mpi/hardware/scratch tests/mpi/hardware/unaligned
+EXTRA_PROGRAMS += tests/mpi/hardware/crowded tests/mpi/hardware/halo tests/mpi/hardware/memops \
+    tests/mpi/hardware/overlap tests/mpi/hardware/scratch tests/mpi/hardware/unaligned
+tests_mpi_hardware_memops_SOURCES = tests/mpi/hardware/memops.cpp tests/mpi/gpu.hpp
+tests_mpi_hardware_memops_LDADD = $(MPI_TEST_LIBS)
+tests_mpi_hardware_overlap_SOURCES = tests/mpi/hardware/overlap.cpp tests/mpi/gpu.hpp
+tests_mpi_hardware_overlap_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_hardware_unaligned_SOURCES = tests/mpi/hardware/unaligned.cpp tests/mpi/gpu.hpp
 tests_mpi_hardware_unaligned_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_hardware_scratch_SOURCES = tests/mpi/hardware/scratch.cpp tests/mpi/gpu.hpp

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <shared_mutex>
 #include <vector>
@@ -41,6 +42,8 @@ struct Allocation {
     std::uint64_t id = 0;            // CU_POINTER_ATTRIBUTE_BUFFER_ID: never used twice
     DeviceBlock block;               // Device, Pooled
     std::uintptr_t reservation = 0;  // Mapped: the reserved range's begin; other ranges: their own
+    // How many synchronous operations on it have returned and are not over.
+    std::shared_ptr<std::atomic<int>> memops_under_way = std::make_shared<std::atomic<int>>(0);
 
     std::uintptr_t end() const { return address + bytes; }
     bool contains(std::uintptr_t a) const { return a >= address && a < end(); }

@@ -44,11 +44,14 @@ CUresult set(const Entry& entry, const Fill& fill, CUstream given, bool synchron
         return CUDA_ERROR_INVALID_VALUE;
     const Logged logged(entry.name(), stream.get(), Fields().add("bytes", row * fill.height));
     logged.launch();
-    const auto run = logged.wrap([begin = side.at, fill] { perform(begin, fill); });
-    if (synchronous && (side.where != Where::Device || side.sync_memops))
-        stream->context().run(stream, run, entry.hang());
+    const auto run = [begin = side.at, fill] { perform(begin, fill); };
+    const bool sync_memops = side.sync_memops || (stream->context().flags & CU_CTX_SYNC_MEMOPS) != 0;
+    if (synchronous && (side.where != Where::Device || sync_memops))
+        stream->context().run(stream, logged.wrap(run), entry.hang());
     else
-        stream->context().submit(stream, Queue::UntilStart, run, {}, entry.hang());
+        stream->context().submit(stream, Queue::UntilStart,
+                                 logged.wrap([run, counted = synchronous ? count_memop(side) : nullptr] { run(); }), {},
+                                 entry.hang());
     return CUDA_SUCCESS;
 }
 

@@ -1,5 +1,7 @@
 // cuPointerGetAttribute and its kin: queries about a pointer.
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "vgpu/cuda/api.hpp"
 #include "vgpu/cuda/vmm.hpp"
@@ -179,6 +181,13 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
     const auto found = allocations().find(at(pointer));
     if (!found || found->page_locked() || found->address != at(pointer))
         return CUDA_ERROR_INVALID_DEVICE;
+    // Refused for memory of the virtual memory management and of pools, as UCX has seen it on driver 535 (its issue
+    // 9895).
+    if (found->kind == MemoryKind::Mapped || found->kind == MemoryKind::Pooled)
+        return CUDA_ERROR_NOT_SUPPORTED;
     allocations().update(at(pointer), [&](Allocation& a) { a.sync_memops = wanted != 0; });
+    // "The function does not return until those memory operations are complete": synchronous ones made before.
+    while (wanted != 0 && found->memops_under_way->load() != 0)
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
     return CUDA_SUCCESS;
 }

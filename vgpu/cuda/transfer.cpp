@@ -50,10 +50,12 @@ struct Job {
     void wait(const Box& box) const {
         stream->context().run(stream, logged.wrap([&] { perform(target.at, source.at, box); }), entry.hang());
     }
-    void submit(const Box& box) const {
-        stream->context().submit(stream, Queue::None,
-                                 logged.wrap([to = target.at, from = source.at, box] { perform(to, from, box); }), {},
-                                 entry.hang());
+    void submit(const Box& box, bool synchronous) const {
+        const auto counted = synchronous ? count_memop(target, source) : nullptr;
+        stream->context().submit(stream, Queue::None, logged.wrap([to = target.at, from = source.at, box, counted] {
+            perform(to, from, box);
+        }),
+                                 {}, entry.hang());
     }
     // A pageable source is the program's again when the call returns, but the bytes need not have arrived: of a large
     // one the last part is still on its way, of a small one all.
@@ -70,10 +72,12 @@ struct Job {
             stream->context().run(
                 stream, [&] { std::memmove(target.at, source.at, head); }, entry.hang());
         const auto buffer = stage(source.at + head, tail);
-        stream->context().submit(
-            stream, Queue::None,
-            logged.wrap([to = target.at + head, buffer, box = packed_source(tail)] { perform(to, buffer.get(), box); }),
-            {}, entry.hang());
+        const auto counted = synchronous ? count_memop(target) : nullptr;
+        stream->context().submit(stream, Queue::None,
+                                 logged.wrap([to = target.at + head, buffer, box = packed_source(tail), counted] {
+                                     perform(to, buffer.get(), box);
+                                 }),
+                                 {}, entry.hang());
     }
 };
 
@@ -83,17 +87,33 @@ std::size_t Box::span(std::size_t pitch, std::size_t slice) const {
     return width == 0 || height == 0 || depth == 0 ? 0 : (depth - 1) * slice + (height - 1) * pitch + width;
 }
 
+std::shared_ptr<void> count_memop(const Side& one, const Side& other) {
+    using Count = std::shared_ptr<std::atomic<int>>;
+    const auto add = [](const Count& count, int more) {
+        if (count != nullptr)
+            count->fetch_add(more);
+    };
+    add(one.memops_under_way, 1);
+    add(other.memops_under_way, 1);
+    return {nullptr, [add, first = one.memops_under_way, second = other.memops_under_way](void*) {
+                add(first, -1);
+                add(second, -1);
+            }};
+}
+
 bool resolve(std::uintptr_t address, std::size_t bytes, Expect expect, Side& side) {
     if (const auto found = allocations().find_range(address, bytes)) {
         side.at = found->alias_of(address);
         side.device = found->device;
         side.sync_memops = found->sync_memops;
+        side.memops_under_way = found->memops_under_way;
         side.where = found->page_locked() ? Where::Pinned : found->on_host() ? Where::Managed : Where::Device;
         return found->accessible && !(expect == Expect::Host && side.where == Where::Device);
     }
     if (expect == Expect::Device || address == 0 || may_be_device_address(address) || allocations().find(address))
         return false;
-    side = {reinterpret_cast<char*>(address), Where::Pageable, -1, false};
+    side = Side{};
+    side.at = reinterpret_cast<char*>(address);
     return true;
 }
 
@@ -118,7 +138,7 @@ CUresult transfer(const Entry& entry, const std::shared_ptr<Stream>& stream, con
     else if (synchronous && !(target.where == Where::Device && source.where == Where::Device))
         job.wait(box);
     else
-        job.submit(box);
+        job.submit(box, synchronous);
     return failure_of(stream->context());
 }
 

@@ -2,6 +2,9 @@
 // Used by the copy and memset entry points.
 #pragma once
 
+#include <atomic>
+#include <memory>
+
 #include "vgpu/cuda/api.hpp"
 
 namespace vgpu::cuda {
@@ -13,9 +16,14 @@ struct Side {
     Where where = Where::Pageable;
     int device = -1;
     bool sync_memops = false;
+    std::shared_ptr<std::atomic<int>> memops_under_way{};  // none for pageable memory
 
     bool host() const { return where == Where::Pinned || where == Where::Pageable; }
 };
+
+// Counts a synchronous operation that returns before it is over, at the memory of each side, until the last copy of
+// what this returns is gone. The work that is queued holds one.
+std::shared_ptr<void> count_memop(const Side& one, const Side& other = {});
 
 enum class Expect { Device, Host, Any };
 

@@ -112,6 +112,25 @@ TEST_F(Memory, Of_a_device_is_known_from_its_first_to_its_last_byte) {
     is_host(as_pointer(address));
 }
 
+TEST_F(Memory, Once_located_makes_synchronous_copies_wait_for_their_end) {
+    for (auto* allocate : {+[](CUdeviceptr* to) { return cu(cuMemAlloc)(to, 4096); },
+                           +[](CUdeviceptr* to) { return cu(cuMemAllocManaged)(to, 4096, CU_MEM_ATTACH_GLOBAL); }}) {
+        CUdeviceptr address = 0;
+        MUST(allocate(&address));
+        const auto marked = [&] {
+            unsigned value = 0;
+            EXPECT_EQ(cu(cuPointerGetAttribute)(&value, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address), CUDA_SUCCESS);
+            return value != 0;
+        };
+        EXPECT_FALSE(marked());
+        EXPECT_TRUE(on_device(as_pointer(address)));
+        EXPECT_FALSE(marked()) << "the fast test makes one query";
+        EXPECT_TRUE(locate(as_pointer(address + 100)).on_device());
+        EXPECT_TRUE(marked());
+        MUST(cu(cuMemFree)(address));
+    }
+}
+
 TEST_F(Memory, Of_a_context_that_is_not_primary_names_that_context) {
     MUST(cu(cuCtxPushCurrent)(other_));
     CUdeviceptr address = 0;

@@ -153,6 +153,26 @@ TEST_F(Copy, Memory_marked_for_synchronous_operations_makes_them_so) {
     opener.join();
 }
 
+TEST_F(Copy, Marking_memory_waits_for_the_synchronous_calls_that_have_returned) {
+    const CUdeviceptr first = allocate(400), second = allocate(400), other = allocate(400);
+    const unsigned yes = 1;
+    Gate gate;
+    gate.close_on(CU_STREAM_LEGACY);
+    ASSERT_EQ(cuMemsetD32(first, 4, 100), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemcpyDtoD(second, first, 400), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD32Async(other, 4, 100, CU_STREAM_LEGACY), CUDA_SUCCESS);
+    ASSERT_EQ(cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, other), CUDA_SUCCESS);
+    EXPECT_FALSE(gate.open) << "the call was not a synchronous one";
+    std::thread opener([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        gate.open = true;
+    });
+    ASSERT_EQ(cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, second), CUDA_SUCCESS);
+    EXPECT_TRUE(gate.open);
+    EXPECT_EQ(read<int>(second, 100), std::vector<int>(100, 4));
+    opener.join();
+}
+
 TEST_F(Copy, Boxes_move_the_rows_they_name_and_no_others) {
     const unsigned seed = random_seed();
     SCOPED_TRACE("SWY_RANDOM_SEED=" + std::to_string(seed));

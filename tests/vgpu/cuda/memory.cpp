@@ -225,6 +225,8 @@ TEST_F(Memory, Pooled_memory_is_known_until_freed_and_counted_by_its_pool) {
     CUmemoryPool owner = nullptr;
     EXPECT_EQ(cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer), CUDA_SUCCESS);
     EXPECT_EQ(owner, pool);
+    const unsigned yes = 1;
+    EXPECT_EQ(cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, pointer), CUDA_ERROR_NOT_SUPPORTED);
     ASSERT_EQ(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used), CUDA_SUCCESS);
     EXPECT_EQ(used, 1000u);
     ASSERT_EQ(cuMemsetD8Async(pointer, 7, 1000, work), CUDA_SUCCESS);
