@@ -223,9 +223,18 @@ Result ContextPool::take_stream(Handles& handles) {
     return CUDA_SUCCESS;
 }
 
-void ContextPool::give_stream(const Handles& handles) noexcept {
+void ContextPool::give_stream(const Handles& handles, bool done) noexcept {
     const Driver* d = driver();
-    if (d == nullptr || !alive(*d))
+    if (d == nullptr)
+        return;
+    if (done) {
+        const std::scoped_lock lock(mutex_);
+        if (!closed_ && idle_.size() < kIdleStreams) {
+            idle_.push_back(handles);  // if the context is gone, it is forgotten with the pool
+            return;
+        }
+    }
+    if (!alive(*d))
         return;
     const BesideCapture beside(*d);
     const CUresult result = d->stream_query(handles.stream);

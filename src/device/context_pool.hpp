@@ -58,7 +58,7 @@ class ContextPool {
     Result launch(Kernel kernel, std::uint64_t threads, void* parameter, StreamHandle stream) const;
 
     Result take_stream(Handles& handles);
-    void give_stream(const Handles& handles) noexcept;
+    void give_stream(const Handles& handles, bool done) noexcept;  // done: nothing is under way on it
 
     Result take_pinned(std::size_t bytes, Block& block);  // the block may be pageable
     void give_pinned(const Block& block) noexcept;

@@ -158,7 +158,8 @@ class Stream {
     explicit operator bool() const { return stream_ != nullptr; }
 
     Context context() const { return context_; }
-    StreamHandle stream() const { return stream_; }
+    // For a call that queues something on it.
+    StreamHandle stream() { return queue(); }
 
     // Returns false once the context was destroyed or reset: its stream and event went with it and must not be used any
     // more.
@@ -195,6 +196,10 @@ class Stream {
 
   private:
     void give_back() noexcept;
+    StreamHandle queue() {
+        work_ = Work::kQueued;
+        return stream_;
+    }
     Result wait_for_context(Context context, CUevent_st* event, settings::Sync sync, void (*progress)());
     Result wait_for_others(settings::Sync sync, void (*progress)());
 
@@ -202,6 +207,8 @@ class Stream {
     Context context_ = nullptr;
     StreamHandle stream_ = nullptr;
     StreamHandle pooled_ = nullptr;  // the pool's own stream, where stream_ is the program's
+    // What is known of its work: some is queued, its end is marked by record(), there is none under way.
+    enum class Work : std::uint8_t { kQueued, kMarked, kDone } work_ = Work::kQueued;
     CUevent_st* event_ = nullptr;
     report::trace::StreamWork traced_;
 };

@@ -153,7 +153,7 @@ bool Stream::has_kernels() const {
 Result Stream::launch(Kernel kernel, std::uint64_t threads, void* parameter) {
     const report::trace::Started started;
     const Result result =
-        pool_ != nullptr ? pool_->launch(kernel, threads, parameter, stream_) : CUDA_ERROR_NOT_INITIALIZED;
+        pool_ != nullptr ? pool_->launch(kernel, threads, parameter, queue()) : CUDA_ERROR_NOT_INITIALIZED;
     if (report::trace::on && result == CUDA_SUCCESS)
         traced_.launched(name_of(kernel), 0, started.time);
     return result;

@@ -20,9 +20,9 @@ std::size_t capacity_for(std::size_t bytes) {
     return bytes > kLarge ? bytes : std::max(kSmallestScratch, std::bit_ceil(bytes));
 }
 
-thread_local const Stream* stream_in_order = nullptr;
+thread_local Stream* stream_in_order = nullptr;
 
-Result take_in_order(const Stream& stream, std::size_t bytes, void*& data) {
+Result take_in_order(Stream& stream, std::size_t bytes, void*& data) {
     const Driver* d = driver();
     if (d == nullptr || d->memory_allocate_async == nullptr)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -48,7 +48,7 @@ void give_in_order(Context context, StreamHandle stream, void* data) noexcept {
 
 }  // namespace
 
-ScratchInOrder::ScratchInOrder(const Stream& stream) : before_(std::exchange(stream_in_order, &stream)) {}
+ScratchInOrder::ScratchInOrder(Stream& stream) : before_(std::exchange(stream_in_order, &stream)) {}
 
 ScratchInOrder::~ScratchInOrder() {
     stream_in_order = before_;

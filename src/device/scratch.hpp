@@ -40,13 +40,13 @@ class Scratch {
 // and the host waits for nothing.
 class ScratchInOrder {
   public:
-    explicit ScratchInOrder(const Stream& stream);
+    explicit ScratchInOrder(Stream& stream);
     ~ScratchInOrder();
     ScratchInOrder(const ScratchInOrder&) = delete;
     ScratchInOrder& operator=(const ScratchInOrder&) = delete;
 
   private:
-    const Stream* const before_;
+    Stream* const before_;
 };
 
 }  // namespace swy::device

@@ -90,6 +90,7 @@ Result Stream::acquire(Context context, Stream& stream) {
     made.context_ = context;
     made.stream_ = handles.stream;
     made.event_ = handles.event;
+    made.work_ = Work::kDone;
     stream = std::move(made);
     return CUDA_SUCCESS;
 }
@@ -99,6 +100,7 @@ Result Stream::acquire_on(StreamHandle programs, Context context, Stream& stream
     if (const Result result = acquire(context, made); result != CUDA_SUCCESS)
         return result;
     made.pooled_ = std::exchange(made.stream_, programs);
+    made.work_ = Work::kQueued;
     stream = std::move(made);
     return CUDA_SUCCESS;
 }
@@ -112,6 +114,7 @@ Stream::Stream(Stream&& other) noexcept
       context_(std::exchange(other.context_, nullptr)),
       stream_(std::exchange(other.stream_, nullptr)),
       pooled_(std::exchange(other.pooled_, nullptr)),
+      work_(other.work_),
       event_(std::exchange(other.event_, nullptr)),
       traced_(std::move(other.traced_)) {}
 
@@ -122,6 +125,7 @@ Stream& Stream::operator=(Stream&& other) noexcept {
         context_ = std::exchange(other.context_, nullptr);
         stream_ = std::exchange(other.stream_, nullptr);
         pooled_ = std::exchange(other.pooled_, nullptr);
+        work_ = other.work_;
         event_ = std::exchange(other.event_, nullptr);
         traced_ = std::move(other.traced_);
     }
@@ -132,7 +136,7 @@ void Stream::give_back() noexcept {
     if (report::trace::on)
         traced_.lost(stream_);
     if (pool_ != nullptr)
-        pool_->give_stream({pooled_ != nullptr ? pooled_ : stream_, event_});
+        pool_->give_stream({pooled_ != nullptr ? pooled_ : stream_, event_}, work_ == Work::kDone);
     pool_.reset();
 }
 
@@ -153,7 +157,7 @@ Result Stream::wait_for_context(Context context, CUevent_st* event, Sync sync, v
     if (sync == Sync::kDevice)
         return wait_for_device(context, progress);
     return with(context,
-                [&](const Driver& driver) -> Result { return wait_for_legacy_stream(driver, stream_, event); });
+                [&](const Driver& driver) -> Result { return wait_for_legacy_stream(driver, queue(), event); });
 }
 
 Result Stream::wait_for_others(Sync sync, void (*progress)()) {
@@ -177,7 +181,7 @@ Result Stream::copy(void* to, const void* from, std::size_t bytes) {
         return CUDA_SUCCESS;
     const Started started;
     const Result result = with(context_, [&](const Driver& driver) -> Result {
-        return driver.memcpy_async(pointer(to), pointer(from), bytes, stream_);
+        return driver.memcpy_async(pointer(to), pointer(from), bytes, queue());
     });
     if (report::trace::on && result == CUDA_SUCCESS)
         traced_.copied(direction(to, from), bytes, started.time);
@@ -205,8 +209,8 @@ Result Stream::copy_2d(void* to, std::size_t to_pitch, const void* from, std::si
     const Result copied = with(context_, [&](const Driver& driver) -> Result {
         // Pitches beyond the device's limit, and some within one device that cuMemAllocPitch did not choose, are
         // refused.
-        const CUresult result = driver.memcpy_2d_async(&shape, stream_);
-        return result == CUDA_ERROR_INVALID_VALUE ? copy_rows(driver, shape, stream_, to, from) : result;
+        const CUresult result = driver.memcpy_2d_async(&shape, queue());
+        return result == CUDA_ERROR_INVALID_VALUE ? copy_rows(driver, shape, queue(), to, from) : result;
     });
     if (report::trace::on && copied == CUDA_SUCCESS)
         traced_.copied(direction(to, from), width * rows, started.time);
@@ -215,14 +219,19 @@ Result Stream::copy_2d(void* to, std::size_t to_pitch, const void* from, std::si
 
 Result Stream::call_host(void (*function)(void*), void* data) {
     return with(context_, [&](const Driver& driver) -> Result {
-        return driver.launch_host_function != nullptr ? driver.launch_host_function(stream_, function, data)
+        return driver.launch_host_function != nullptr ? driver.launch_host_function(queue(), function, data)
                                                       : CUDA_ERROR_NOT_SUPPORTED;
     });
 }
 
 Result Stream::record() {
     traced_.mark();
-    return with(context_, [&](const Driver& driver) -> Result { return driver.event_record(event_, stream_); });
+    return with(context_, [&](const Driver& driver) -> Result {
+        const CUresult result = driver.event_record(event_, queue());
+        if (result == CUDA_SUCCESS)
+            work_ = Work::kMarked;
+        return result;
+    });
 }
 
 Result Stream::query(bool& done) {
@@ -233,6 +242,8 @@ Result Stream::query(bool& done) {
     const BesideCapture beside(*d);
     const CUresult result = d->event_query(event_);  // needs no current context
     done = result == CUDA_SUCCESS;
+    if (done && work_ == Work::kMarked)
+        work_ = Work::kDone;
     if (done && report::trace::on)
         traced_.done(stream_);
     return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;

@@ -217,12 +217,13 @@ bool is_as_long_as_envelope(const Operand& operand) {
 }
 
 Started start_send(const Call& call, const Operand& operand, int dest, int tag, Mode mode) {
-    const bool of_device = on_device(call, operand);
-    if (const int to = of_device ? -1 : receiver_of_synchronous(call, operand, dest, mode); to >= 0)
+    pack::Payload data;
+    if (plausible(operand) && !settings::values().cuda_aware_mpi)
+        data = payload(call, operand, CallId::kIsend);
+    if (const int to = data.device ? -1 : receiver_of_synchronous(call, operand, dest, mode); to >= 0)
         return send_synchronous(call, operand, dest, tag, to);
-    if (dest == MPI_PROC_NULL || !of_device)
+    if (dest == MPI_PROC_NULL || !data.device)
         return send_from_host(call, operand, dest, tag, mode);
-    pack::Payload data = payload(call, operand, CallId::kIsend);
     comm::State* state = comm::of(call.owner.comm);
     const int to = receiver_by_envelope(data, state, dest, mode, fastpath::limit);
     if (to >= 0)

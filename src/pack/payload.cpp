@@ -35,13 +35,14 @@ void find_run(Payload& payload) {
                                                 static_cast<std::uintptr_t>(offset));
 }
 
-const void* first_on_device(const Payload& payload) {
+// Where the first of its bytes lies that is in device memory; in host memory where none is.
+device::Location first_on_device(const Payload& payload) {
     if (payload.contiguous && payload.address != MPI_BOTTOM)
-        return device::on_device(payload.data) ? payload.data : nullptr;
+        return device::known_host(payload.data) ? device::Location{} : device::locate(payload.data);
     MemoryRanges ranges;
     FirstOnDevice visitor;
     walk({{payload.layout.get(), 0, payload.count, 0}}, payload.address, ranges, visitor);
-    return visitor.address;
+    return visitor.address != nullptr ? device::locate(visitor.address) : device::Location{};
 }
 
 }  // namespace
@@ -94,9 +95,9 @@ Payload payload_of(const Call& call, const Operand& operand, std::span<const Ope
         host_payload(operand.address, static_cast<std::size_t>(operand.count), datatype::layout_of(operand.type));
     if (payload.bytes == 0)
         return payload;
-    if (const void* address = first_on_device(payload); address != nullptr) {
+    if (device::Location first = first_on_device(payload); first.on_device()) {
         payload.device = true;
-        payload.where = device::locate(address);
+        payload.where = first;
         find_runs(call, buffers, payload);
     }
     return payload;
