@@ -1,9 +1,10 @@
 // The staged pipeline with a peer that is plain MPI, chunk by chunk: what is under way at the same time, and what
 // becomes of it when a transfer is given up.
 // clang-format off
-// launch: -n 2 --gpus 2 --plain
-// launch: -n 2 --gpus 1 --plain -x VGPU_JITTER=3
-// launch: -n 2 --gpus 2 --plain -x SWITCHYARD_PINNED_POOL=4096 -- pageable
+// What the program has put on the default stream is waited for, by SWITCHYARD_SYNC=legacy.
+// launch: -n 2 --gpus 2 --plain -x SWITCHYARD_SYNC=legacy
+// launch: -n 2 --gpus 1 --plain -x SWITCHYARD_SYNC=legacy -x VGPU_JITTER=3
+// launch: -n 2 --gpus 2 --plain -x SWITCHYARD_SYNC=legacy -x SWITCHYARD_PINNED_POOL=4096 -- pageable
 // clang-format on
 #include <sys/mman.h>
 
