@@ -177,6 +177,8 @@ class Stream {
     // the program may work on it there. progress::wait_for_program() calls this with SWITCHYARD_SYNC and MPI's
     // progress.
     Result wait_for_program(settings::Sync sync, void (*progress)() = std::this_thread::yield);
+    // Whether the stream last did that before locate() met the first memory for which kMemops is as kLegacy.
+    bool has_to_wait_again() const;
     Result copy(void* to, const void* from, std::size_t bytes);  // any kinds of memory; unified addressing
     Result copy_2d(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
                    std::size_t rows);
@@ -207,6 +209,7 @@ class Stream {
     Context context_ = nullptr;
     StreamHandle stream_ = nullptr;
     StreamHandle pooled_ = nullptr;  // the pool's own stream, where stream_ is the program's
+    bool knows_memops_ = false;      // memops_may_stay, when it last waited for the program
     // What is known of its work: some is queued, its end is marked by record(), there is none under way.
     enum class Work : std::uint8_t { kQueued, kMarked, kDone } work_ = Work::kQueued;
     CUevent_st* event_ = nullptr;

@@ -114,6 +114,7 @@ Stream::Stream(Stream&& other) noexcept
       context_(std::exchange(other.context_, nullptr)),
       stream_(std::exchange(other.stream_, nullptr)),
       pooled_(std::exchange(other.pooled_, nullptr)),
+      knows_memops_(other.knows_memops_),
       work_(other.work_),
       event_(std::exchange(other.event_, nullptr)),
       traced_(std::move(other.traced_)) {}
@@ -125,6 +126,7 @@ Stream& Stream::operator=(Stream&& other) noexcept {
         context_ = std::exchange(other.context_, nullptr);
         stream_ = std::exchange(other.stream_, nullptr);
         pooled_ = std::exchange(other.pooled_, nullptr);
+        knows_memops_ = other.knows_memops_;
         work_ = other.work_;
         event_ = std::exchange(other.event_, nullptr);
         traced_ = std::move(other.traced_);
@@ -146,11 +148,16 @@ bool Stream::alive() const {
 }
 
 Result Stream::wait_for_program(Sync sync, void (*progress)()) {
-    if (sync == Sync::kNone || (sync == Sync::kMemops && !memops_may_stay.load(std::memory_order_relaxed)))
+    knows_memops_ = memops_may_stay.load(std::memory_order_relaxed);
+    if (sync == Sync::kNone || (sync == Sync::kMemops && !knows_memops_))
         return CUDA_SUCCESS;
     const Result result = wait_for_context(context_, event_, sync, progress);
     return result == CUDA_SUCCESS && any_device_moves.load(std::memory_order_relaxed) ? wait_for_others(sync, progress)
                                                                                       : result;
+}
+
+bool Stream::has_to_wait_again() const {
+    return !knows_memops_ && memops_may_stay.load(std::memory_order_relaxed);
 }
 
 Result Stream::wait_for_context(Context context, CUevent_st* event, Sync sync, void (*progress)()) {

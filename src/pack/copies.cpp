@@ -71,9 +71,13 @@ Copies::~Copies() {
 }
 
 Copies::Stream* Copies::stream_of(const MemoryRange& range, device::Result& result) {
-    for (Stream& stream : streams_)
-        if (stream.stream.context() == range.context)
-            return &stream;
+    for (Stream& stream : streams_) {
+        if (stream.stream.context() != range.context)
+            continue;
+        if (after_ == After::kProgram && stream.stream.has_to_wait_again())
+            result = progress::wait_for_program(stream.stream);
+        return result == 0 ? &stream : nullptr;
+    }
     Stream stream;
     result = device::Stream::acquire(range.context, stream.stream);
     if (result == 0 && after_ == After::kProgram)

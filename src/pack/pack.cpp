@@ -70,7 +70,7 @@ device::Result Packer::stream_of(const MemoryRange& range, Stream*& stream) {
     for (Stream& known : streams_)
         if (known.stream.context() == range.context) {
             stream = &known;
-            return 0;
+            return known.stream.has_to_wait_again() ? progress::wait_for_program(known.stream) : 0;
         }
     Stream made;
     device::Result result = device::Stream::acquire(range.context, made.stream);

@@ -5,12 +5,16 @@
 // launch: -n 2 --gpus 2 -x SWITCHYARD_P2P_COMM=pair
 // launch: -n 2 --gpus 2 -x SWITCHYARD_NCCL=no
 // launch: -n 3 --gpus 3 -x VGPU_JITTER=3
+// launch: -n 2 --gpus 2 -- late
 // test-timeout: 240
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "../gpu.hpp"
@@ -152,6 +156,36 @@ void round(Call call, Made made, int count, int round, bool between) {
                std::to_string(round) + (between ? ", copied on the device" : ", copied from the host"));
 }
 
+void pause(void*) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+}
+
+// The second half of a message lies in the first memory for which the driver does not wait, where a copy is still to be
+// made.
+void late() {
+    constexpr int kHalf = 5000;
+    const std::size_t bytes = kHalf * sizeof(int);
+    const Memory first(Made::kByAlloc, bytes), second(Made::kByPool, bytes), source(Made::kByAlloc, bytes);
+    std::vector<int> mine = numbers(rank, 2 * kHalf, 0), content(2 * kHalf);
+    driver().copy(first.address(), mine.data(), bytes);
+    driver().copy(source.address(), mine.data() + kHalf, bytes);
+    driver().synchronize();
+    auto* queue = driver().call<int(void*, void (*)(void*), void*)>("cuLaunchHostFunc");
+    gpu::Driver::check("cuLaunchHostFunc", queue(nullptr, pause, nullptr));
+    driver().copy(second.address(), source.address(), bytes);
+    MPI_Aint places[2];
+    const int lengths[2] = {kHalf, kHalf};
+    MPI_Get_address(first.address(), &places[0]);
+    MPI_Get_address(second.address(), &places[1]);
+    MPI_Datatype both = MPI_DATATYPE_NULL;
+    MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &both);
+    MPI_Type_commit(&both);
+    MPI_Sendrecv(MPI_BOTTOM, 1, both, (rank + 1) % size, 0, content.data(), 2 * kHalf, MPI_INT,
+                 (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Type_free(&both);
+    expect(content == wanted_of(Call::kSendrecv, 2 * kHalf, 0), "MPI_Sendrecv, half of it from pooled memory");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -159,12 +193,14 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     driver().use(rank % driver().devices);
-    // Pooled and mapped memory last: from then on every call waits for the default stream.
-    for (const Made made : {Made::kByAlloc, Made::kManaged, Made::kByPool, Made::kByCreate})
-        for (int call = 0; call < static_cast<int>(Call::kCalls); ++call)
-            for (const int count : {4, 10000, 300000})
-                for (int number = 0; number < kRounds; ++number)
-                    round(static_cast<Call>(call), made, count, number, number % 2 == 0);
+    if (argc > 1 && std::string_view(argv[1]) == "late")
+        late();
+    else  // pooled and mapped memory last: from then on every call waits for the default stream
+        for (const Made made : {Made::kByAlloc, Made::kManaged, Made::kByPool, Made::kByCreate})
+            for (int call = 0; call < static_cast<int>(Call::kCalls); ++call)
+                for (const int count : {4, 10000, 300000})
+                    for (int number = 0; number < kRounds; ++number)
+                        round(static_cast<Call>(call), made, count, number, number % 2 == 0);
     MPI_Finalize();
     return failures == 0 ? 0 : 1;
 }
