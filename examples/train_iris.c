@@ -10,16 +10,22 @@
  *   switchyard run -n 4 -- ./train_iris iris.csv                       on real GPUs
  *   switchyard run --virtual-gpus 4 -n 4 -- ./train_iris iris.csv      without any
  *
+ * With a number of a step behind the file, the last rank ends itself before that step, as if its node had failed, and
+ * the others go on without it. That takes an MPI with User-Level Failure Mitigation, such as Open MPI 5:
+ *
+ *   switchyard run --virtual-gpus 4 -n 4 --with-ft ulfm --mca async_mpi_finalize 1 -- ./train_iris iris.csv 40
+ *
  * Exit status 0: the network names at least 94 % of the flowers that it has never seen, and all ranks together have
  * learned the same as one process alone. Without a GPU everything is in host memory and the result is the same. */
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(OPEN_MPI)
-#include <mpi-ext.h> /* MPIX_Query_cuda_support */
+#include <mpi-ext.h> /* MPIX_Query_cuda_support, MPIX_Comm_shrink */
 #endif
 
 enum { FLOWERS = 150, TRAINING = 100, INPUTS = 4, HIDDEN = 128, CLASSES = 3, STEPS = 150 };
@@ -217,24 +223,78 @@ static double accuracy(const float* net) {
     return (double)right / all;
 }
 
+/* The ranks that train together: all at first, those that are left later. */
+struct team {
+    MPI_Comm comm;
+    int rank, ranks;
+};
+
+static struct team everybody(void) {
+    struct team team = {MPI_COMM_WORLD, 0, 0};
+    MPI_Comm_rank(team.comm, &team.rank);
+    MPI_Comm_size(team.comm, &team.ranks);
+    return team;
+}
+
+#if defined(OMPI_HAVE_MPI_EXT_FTMPI)
+/* Goes on without the ranks that have failed. Those that are left may have done the last step or not: they take the
+ * parameters of one that has come furthest. Returns the step to go on with. */
+static int go_on_without(struct team* team, float* net, float* parameters, int step) {
+    MPI_Comm left;
+    struct {
+        int step, rank;
+    } mine, furthest;
+    MPIX_Comm_revoke(team->comm); /* whoever still waits for the failed rank gets an error too */
+    if (MPIX_Comm_shrink(team->comm, &left) != MPI_SUCCESS)
+        stop("the ranks that are left cannot go on");
+    team->comm = left;
+    MPI_Comm_rank(left, &team->rank);
+    MPI_Comm_size(left, &team->ranks);
+    mine.step = step;
+    mine.rank = team->rank;
+    MPI_Allreduce(&mine, &furthest, 1, MPI_2INT, MPI_MAXLOC, left);
+    copy(parameters, net, PARAMETERS);
+    MPI_Bcast(parameters, PARAMETERS, MPI_FLOAT, furthest.rank, left);
+    copy(net, parameters, PARAMETERS);
+    if (team->rank == 0)
+        printf("train_iris: a rank has failed, %d go on with step %d\n", team->ranks, furthest.step);
+    return furthest.step;
+}
+#else
+static int go_on_without(struct team* team, float* net, float* parameters, int step) {
+    (void)team, (void)net, (void)parameters, (void)step;
+    stop("this MPI cannot go on without a rank");
+    return 0;
+}
+#endif
+
 /* What this example is about: MPI_Bcast and MPI_Allreduce on memory of the GPU. */
-static void train(float* net, int rank, int ranks) {
+static void train(struct team* team, float* net, int fails_at) {
     static float host_grad[PARAMETERS];
+    const int last = team->ranks - 1;
     float *parameters = allocate(PARAMETERS), *grad = allocate(PARAMETERS);
-    if (rank == 0)
+    if (team->rank == 0)
         initialise(net);
     copy(parameters, net, PARAMETERS);
-    MPI_Bcast(parameters, PARAMETERS, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    MPI_Bcast(parameters, PARAMETERS, MPI_FLOAT, 0, team->comm);
     copy(net, parameters, PARAMETERS);
-    for (int step = 0; step < STEPS; ++step) {
-        gradient(net, rank, ranks, host_grad);
+    if (fails_at >= 0) /* else an error ends the program, which is MPI's default */
+        MPI_Comm_set_errhandler(team->comm, MPI_ERRORS_RETURN);
+    for (int step = 0; step < STEPS;) {
+        if (step == fails_at && team->rank == last)
+            raise(SIGKILL);
+        gradient(net, team->rank, team->ranks, host_grad);
         copy(grad, host_grad, PARAMETERS);
-        MPI_Allreduce(MPI_IN_PLACE, grad, PARAMETERS, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        if (MPI_Allreduce(MPI_IN_PLACE, grad, PARAMETERS, MPI_FLOAT, MPI_SUM, team->comm) != MPI_SUCCESS) {
+            step = go_on_without(team, net, parameters, step);
+            continue;
+        }
         copy(host_grad, grad, PARAMETERS);
         descend(net, host_grad);
+        ++step;
     }
     copy(parameters, net, PARAMETERS);
-    MPI_Allreduce(parameters, grad, PARAMETERS, MPI_FLOAT, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(parameters, grad, PARAMETERS, MPI_FLOAT, MPI_MAX, team->comm);
     copy(host_grad, grad, PARAMETERS);
     if (memcmp(net, host_grad, sizeof host_grad) != 0)
         stop("the ranks have learned different parameters");
@@ -244,20 +304,20 @@ static void train(float* net, int rank, int ranks) {
 
 int main(int argc, char** argv) {
     static float net[PARAMETERS], alone[PARAMETERS], grad[PARAMETERS];
-    int rank, ranks, gpus, failed = 0;
+    int gpus, failed = 0;
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    struct team team = everybody();
+    const int ranks = team.ranks;
     choose_gpu();
     MPI_Reduce(&on_gpu, &gpus, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-    if (rank == 0)
+    if (team.rank == 0)
         printf("train_iris: %d rank%s, %s\n", ranks, ranks == 1 ? "" : "s",
                gpus == ranks ? "device memory"
                : gpus == 0   ? "no GPU: host memory"
                              : "device and host memory");
     read_flowers(argc > 1 ? argv[1] : "iris.csv");
-    train(net, rank, ranks);
-    if (rank == 0) {
+    train(&team, net, argc > 2 ? atoi(argv[2]) : -1);
+    if (team.rank == 0) {
         float worst = 0;
         initialise(alone);
         for (int step = 0; step < STEPS; ++step) {

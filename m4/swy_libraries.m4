@@ -65,7 +65,7 @@ AC_DEFUN([SWY_CUDA],[
     [swy_dirs=$with_cuda])
   swy_try=
   for swy_d in $swy_dirs; do
-    swy_try="$swy_try $swy_d/include $swy_d/targets/x86_64-linux/include $swy_d/nvidia/cu13/include $swy_d/nvidia/cuda_runtime/include $swy_d"
+    swy_try="$swy_try $swy_d/include $swy_d/targets/x86_64-linux/include $swy_d/targets/sbsa-linux/include $swy_d/nvidia/cu13/include $swy_d/nvidia/cuda_runtime/include $swy_d"
   done
   AC_MSG_CHECKING([for CUDA's headers])
   SWY_FIND_HEADER_DIR([CUDA_INCLUDE],[cuda_runtime_api.h],[$swy_try])

@@ -58,7 +58,9 @@ AC_DEFUN([_SWY_MPI_ASK],[
   LIBS="-Wl,--no-as-needed $MPI_LIBS $LIBS"
   AC_MSG_CHECKING([whether $CXX links MPI programs, and the libmpi they load])
   AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>]],[[return MPI_Init(nullptr, nullptr);]])],[
-    MPI_LIBRARY=`LD_LIBRARY_PATH="$MPI_LIBDIR:$LD_LIBRARY_PATH" ldd ./conftest$EXEEXT | sed -n 's/.*libmpi\.so[[^ ]]* => \([[^ ]]*\).*/\1/p'`
+    AS_IF([test $cross_compiling = yes],
+      [MPI_LIBRARY=`readlink -f "$MPI_LIBDIR/libmpi.so"`],
+      [MPI_LIBRARY=`LD_LIBRARY_PATH="$MPI_LIBDIR:$LD_LIBRARY_PATH" ldd ./conftest$EXEEXT | sed -n 's/.*libmpi\.so[[^ ]]* => \([[^ ]]*\).*/\1/p'`])
     AC_MSG_RESULT([$MPI_LIBRARY])],[
     AC_MSG_RESULT([no])
     SWY_MISSING([mpi.h and libmpi ($swy_wrapper is there but a program does not link; see config.log)],[libopenmpi-dev])])

@@ -15,7 +15,7 @@ man/switchyard-routes.7: $(GENERATOR) $(CALL_TABLE)
 
 man/switchyard.7: man/switchyard.7.in switchyard$(EXEEXT)
 	@$(MKDIR_P) man
-	$(AM_V_GEN)./switchyard settings --roff >$@.settings && ./switchyard settings --roff-reasons >$@.reasons && \
+	$(AM_V_GEN)$(EMULATOR) ./switchyard settings --roff >$@.settings && $(EMULATOR) ./switchyard settings --roff-reasons >$@.reasons && \
 	sed -e '/^@SETTINGS@$$/{r $@.settings' -e 'd;}' -e '/^@REASONS@$$/{r $@.reasons' -e 'd;}' $(srcdir)/man/switchyard.7.in >$@.tmp && \
 	rm -f $@.settings $@.reasons && mv $@.tmp $@
 

@@ -58,6 +58,9 @@ class InPlace:
     as_sentinel: bool  # `target` then has the sentinel's shape
 
 
+OVER_A_FILE = re.compile("_(all|ordered)(_begin|_end)?(_c)?$")
+
+
 @dataclasses.dataclass
 class Row:
     name: str
@@ -86,7 +89,28 @@ class Row:
     @property
     def has_wrapper(self):
         """Tells whether the generator writes a wrapper."""
-        return not self.has("by-hand") and (self.has("wrapper") or self.makes_group or self.has("duplicates") or self.treatment not in ("", "unread"))
+        return not self.has("by-hand") and (self.has("wrapper") or self.makes_group or self.has("duplicates")
+                                            or self.treatment not in ("", "unread") or self.waits)
+
+    @property
+    def collective(self):
+        """Tells whether all ranks of a communicator, a window or a file make the call, and may wait for each other."""
+        if self.document.startswith(("Switchyard", "Open MPI")) or self.treatment == "matched" or self.has("requests"):
+            return False
+        if not (self.has("blocking") or self.has("communicators") or self.name.endswith("_begin")):
+            return False
+        owner = self.owner()
+        if owner is None or self.family == "pack" or self.name in ("MPI_Comm_create_group", "MPI_Intercomm_create"):
+            return False
+        if owner.type == "MPI_Win":
+            return self.name == "MPI_Win_fence"
+        return owner.type == "MPI_Comm" or not self.has("buffers") or bool(OVER_A_FILE.search(self.name))
+
+    @property
+    def waits(self):
+        """Tells whether the call has nothing for Switchyard to do but to wait for other ranks, which it does by its
+        pointer of real.hpp."""
+        return self.collective or self.name in ("MPI_Intercomm_create", "MPI_Win_start")
 
     @property
     def makes_group(self):

@@ -49,7 +49,7 @@ extern "C" SWY_EXPORT MPI_Op MPIX_Op_avg(void) {
     const MPI_Op op = datatype::average_operator();
     if (op != MPI_OP_NULL) {
         driver_watch::open();
-        progress::start_engine();  // divides the results of requests; dispatch reports it where it does not run
+        progress::start_engine();  // divides the results of requests
     }
     return op;
 }

@@ -2,7 +2,8 @@
 """Writes, from the table of calls (calls/*.txt), what is not written by hand. The build runs it; by hand:
 
   python3 mpi_compat/generate.py --available AVAILABLE --headers DIR --sources DIR
-      headers: call_ids.hpp (ids, names and facts of calls), real.hpp (the real MPI functions)
+      headers: call_ids.hpp (ids, names and facts of calls), real.hpp (the real MPI functions), gated_calls.inc (those
+               that are collective)
       sources: real.cpp, wrappers_FAMILY.cpp
       AVAILABLE lists the symbols that the MPI in use exports, one a line; functions that are not in MPI 3.1 get
       wrappers only where it has them. Without --available: MPI 3.1 alone.
@@ -48,7 +49,8 @@ def main():
     families = calls.families(options.calls)
     if options.headers:
         write(options.headers, {"call_ids.hpp": write_headers.call_ids(rows, families),
-                                "real.hpp": write_headers.real_header(rows, present)})
+                                "real.hpp": write_headers.real_header(rows, present),
+                                "gated_calls.inc": write_headers.gated_calls(present)})
     if options.sources:
         write(options.sources, {"real.cpp": write_headers.real_source(present)})
         write(options.sources, write_wrappers.files(rows, present, families))

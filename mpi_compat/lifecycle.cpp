@@ -13,6 +13,8 @@
 #include "init/environment_check.hpp"
 #include "mpi_compat/wrapper.hpp"
 #include "progress/engine.hpp"
+#include "report/last_words.hpp"
+#include "settings/slurm.hpp"
 
 using namespace swy;
 
@@ -55,8 +57,9 @@ int start_with(Start start) {
         return start();
     }
     driver_watch::before_init();
+    const std::string alone = settings::tasks_without_pmix();  // before MPI gives a process alone PMIx's variables
     const int code = start();
-    return code == MPI_SUCCESS ? init::after_init() : code;
+    return code == MPI_SUCCESS ? init::after_init(alone) : code;
 }
 
 int let_go(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
@@ -79,6 +82,13 @@ extern "C" SWY_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required,
     return start_with([=] { return real::Init_thread(argc, argv, required, provided); });
 }
 SWY_PAIR(MPI_Init_thread)
+
+// The other ranks get a signal then, and do not know of whom.
+extern "C" SWY_EXPORT int MPI_Abort(MPI_Comm comm, int errorcode) {
+    report::say_last_words("MPI_Abort");
+    return real::Abort(comm, errorcode);
+}
+SWY_PAIR(MPI_Abort)
 
 extern "C" SWY_EXPORT int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
     if (errhandler != MPI_ERRORS_ARE_FATAL)

@@ -18,6 +18,7 @@ GENERATED_WRAPPERS = \
     mpi_compat/wrappers_communicators.cpp \
     mpi_compat/wrappers_completion.cpp \
     mpi_compat/wrappers_file.cpp \
+    mpi_compat/wrappers_file_handling.cpp \
     mpi_compat/wrappers_neighborhood.cpp \
     mpi_compat/wrappers_nonblocking.cpp \
     mpi_compat/wrappers_nonblocking_collective.cpp \
@@ -37,19 +38,20 @@ GENERATED_WRAPPERS = \
     mpi_compat/wrappers_streams.cpp \
     mpi_compat/wrappers_topology.cpp \
     mpi_compat/wrappers_windows.cpp
-GENERATED = $(GENERATED_WRAPPERS) mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
+GENERATED = $(GENERATED_WRAPPERS) mpi_compat/real.cpp src/call_ids.hpp src/gated_calls.inc src/real.hpp
 
 wrappers_sources = $(GENERATED_WRAPPERS)
 mpi_compat_sources = mpi_compat/completion.cpp mpi_compat/wrapper.hpp mpi_compat/extensions.cpp mpi_compat/files.cpp \
     mpi_compat/lifecycle.cpp mpi_compat/memory_kinds.cpp mpi_compat/multi.cpp mpi_compat/partitioned.cpp \
-    mpi_compat/streams.cpp mpi_compat/windows.cpp
+    mpi_compat/streams.cpp mpi_compat/tool_control.cpp mpi_compat/tool_indices.hpp \
+    mpi_compat/tool_performance.cpp mpi_compat/windows.cpp
 if UNITY
 nodist_libswitchyard_la_SOURCES += unity/wrappers.cpp unity/mpi_compat.cpp unity/message.cpp
 else
 libswitchyard_la_SOURCES += $(mpi_compat_sources) $(message_sources)
 nodist_libswitchyard_la_SOURCES += $(wrappers_sources)
 endif
-nodist_libswy_la_SOURCES += mpi_compat/real.cpp src/call_ids.hpp src/real.hpp
+nodist_libswy_la_SOURCES += mpi_compat/real.cpp src/call_ids.hpp src/gated_calls.inc src/real.hpp
 
 mpi_compat/generated.stamp: $(GENERATOR) $(CALL_TABLE) mpi_compat/available.txt
 	@$(MKDIR_P) mpi_compat src
@@ -60,7 +62,7 @@ $(GENERATED): mpi_compat/generated.stamp
 	@test -f $@ || { rm -f mpi_compat/generated.stamp; $(MAKE) $(AM_MAKEFLAGS) mpi_compat/generated.stamp; }
 BUILT_SOURCES += $(GENERATED)
 # For who makes one target before `all` has made the headers.
-$(libswy_la_OBJECTS) $(libswitchyard_la_OBJECTS): | src/call_ids.hpp src/real.hpp
+$(libswy_la_OBJECTS) $(libswitchyard_la_OBJECTS): | src/call_ids.hpp src/gated_calls.inc src/real.hpp
 CLEANFILES += $(GENERATED) mpi_compat/generated.stamp
 
 # What is documented in the repository; run after a change of the table.

@@ -150,6 +150,17 @@ namespace swy::real {{
 """
 
 
+def gated_calls(present):
+    """The rows of src/comm/gates.cpp."""
+    rows = [r for r in callable_rows(present) if r.collective]
+    makes = [any(a.type in ("MPI_Win *", "MPI_File *") for a in r.arguments) for r in rows]
+    lines = "\n".join(f"{'SWY_GATED_AND_KEPT' if m else 'SWY_GATED'}({real_name(r.name)})" for r, m in zip(rows, makes))
+    return f"""{WARNING}// The blocking calls that are collective over a communicator, a window or a file: X of MPI_X.
+// Those that make a window or a file are SWY_GATED_AND_KEPT.
+{lines}
+"""
+
+
 def real_source(present):
     rows = callable_rows(present)
     names = "\n".join(f'    "P{r.name}",' for r in rows)

@@ -246,6 +246,15 @@ if (fastpath::is_envelope(*seen))
     return p2p::received_on_host(call, code, *seen);
 """
 
+WAITING_WRAPPER = """
+// Makes the real call by its pointer, which waits for the other ranks in another way where MPI's progress does not call
+// the engine (src/comm/gates.hpp).
+extern "C" SWY_EXPORT $result $name($declared) {
+    return real::$real($passed);
+}
+SWY_PAIR($name)
+"""
+
 COMM_CREATED_WRAPPER = """
 // Makes the real call, and tells src/coll of the communicator that it has made.
 extern "C" SWY_EXPORT $result $name($declared) {
@@ -312,6 +321,8 @@ def wrapper(row):
         return fill(COMM_CREATED_WRAPPER, row, made=row.made().name)
     if row.has("duplicates"):
         return fill(DUPLICATING_WRAPPER, row, parent=row.owner().name)
+    if not row.has("wrapper") and row.treatment in ("", "unread"):
+        return fill(WAITING_WRAPPER, row)
     if not wrapper_tests.all_tests(row) and not findings(row):
         return dispatch_stage(row) + "\n" + fill(DISPATCHING_WRAPPER, row, dispatched=dispatched(row))
     stages, fast = [], ""

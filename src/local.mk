@@ -8,13 +8,13 @@ if UNITY
 nodist_libswy_la_SOURCES = unity/version.cpp unity/call.cpp unity/error.cpp unity/report.cpp unity/datatype.cpp \
     unity/progress.cpp unity/pack.cpp unity/nccl.cpp unity/comm.cpp unity/request.cpp unity/staging.cpp \
     unity/window.cpp unity/fastpath.cpp unity/p2p.cpp unity/coll.cpp unity/dispatch.cpp unity/message_header.cpp unity/multi.cpp \
-    unity/named.cpp unity/stream.cpp unity/init.cpp
+    unity/named.cpp unity/stream.cpp unity/tool.cpp unity/init.cpp
 libswy_la_SOURCES =
 else
 libswy_la_SOURCES = $(version_sources) $(call_sources) $(error_sources) $(report_sources) $(datatype_sources) \
     $(progress_sources) $(pack_sources) $(nccl_sources) $(comm_sources) $(request_sources) $(staging_sources) \
     $(window_sources) $(fastpath_sources) $(p2p_sources) $(coll_sources) $(dispatch_sources) $(message_header_sources) $(multi_sources) \
-    $(named_sources) $(stream_sources) $(init_sources)
+    $(named_sources) $(stream_sources) $(tool_sources) $(init_sources)
 nodist_libswy_la_SOURCES =
 endif
 libswy_la_LIBADD = libswy_common.la $(MPI_LIBS) $(HWLOC_LIBS) -ldl

@@ -2,6 +2,7 @@
 TEST_EXTENSIONS = .test
 LOG_DRIVER = $(BASH) $(top_srcdir)/tests/driver
 TEST_LOG_DRIVER = $(LOG_DRIVER)
+LOG_COMPILER = $(EMULATOR)
 check_DATA += tests/launch
 AM_TESTS_ENVIRONMENT = SWY_SRCDIR='$(abs_top_srcdir)'; SWY_BUILDDIR='$(abs_top_builddir)'; \
     SWY_TIME_FACTOR='$(SWY_TIME_FACTOR)'; export SWY_SRCDIR SWY_BUILDDIR SWY_TIME_FACTOR;
@@ -40,7 +41,8 @@ RELINKED_LINK = $(AM_LDFLAGS) -no-install
 
 build_tests = tests/build/exports.test tests/build/inert.test tests/build/install.test tests/build/configure.test \
     tests/build/dist.test tests/build/layers.test tests/build/packages.test tests/build/scripts.test \
-    tests/build/find_package.test tests/build/wheel.test
+    tests/build/find_package.test tests/build/wheel.test tests/build/site.test \
+    tests/build/recipes.test
 TESTS += $(build_tests)
 EXTRA_DIST += $(build_tests)
 
@@ -56,7 +58,7 @@ tests_multihost_mixed_SOURCES = tests/multihost/mixed.cpp tests/mpi/gpu.hpp
 tests_multihost_mixed_LDADD = $(MPI_TEST_LIBS)
 
 # Needs a git clone. make tidy takes a while; TIDY_FILES names less than everything.
-dist_noinst_SCRIPTS += tests/format tests/readme
+dist_noinst_SCRIPTS += tests/format tests/readme tests/arm64
 TIDY_FILES = $(filter %.cpp,$(foreach unit,$(units),$($(unit)_sources)))
 .PHONY: format-check tidy
 format-check:

@@ -22,13 +22,13 @@ vgpu_core_sources = \
     vgpu/core/topology.hpp
 vgpu_cuda_sources = \
     vgpu/cuda/api.cpp vgpu/cuda/api.hpp vgpu/cuda/by_name.cpp vgpu/cuda/capture.cpp \
-    vgpu/cuda/context_api.cpp vgpu/cuda/context_limits.cpp vgpu/cuda/copy.cpp vgpu/cuda/copy_box.cpp \
+    vgpu/cuda/context_api.cpp vgpu/cuda/context_limits.cpp vgpu/cuda/copy.cpp vgpu/cuda/copy_batch.cpp vgpu/cuda/copy_box.cpp \
     vgpu/cuda/device.cpp vgpu/cuda/device_attributes.def vgpu/cuda/errors.cpp vgpu/cuda/errors.def \
     vgpu/cuda/event_api.cpp vgpu/cuda/export_table.cpp vgpu/cuda/function.cpp vgpu/cuda/functions.def \
     vgpu/cuda/host_memory.cpp vgpu/cuda/init.cpp vgpu/cuda/ipc.cpp vgpu/cuda/ipc.hpp vgpu/cuda/launch.cpp \
     vgpu/cuda/compression.cpp vgpu/cuda/compression.hpp vgpu/cuda/device_code.cpp vgpu/cuda/device_code.hpp \
-    vgpu/cuda/image.cpp vgpu/cuda/image.hpp vgpu/cuda/managed.cpp vgpu/cuda/memory.cpp vgpu/cuda/memset.cpp \
-    vgpu/cuda/module.cpp vgpu/cuda/module.hpp vgpu/cuda/pointer.cpp vgpu/cuda/pool.cpp vgpu/cuda/pool.hpp \
+    vgpu/cuda/image.cpp vgpu/cuda/image.hpp vgpu/cuda/init.hpp vgpu/cuda/managed.cpp vgpu/cuda/memory.cpp vgpu/cuda/memset.cpp \
+    vgpu/cuda/module.cpp vgpu/cuda/module.hpp vgpu/cuda/node.cpp vgpu/cuda/pointer.cpp vgpu/cuda/pool.cpp vgpu/cuda/pool.hpp \
     vgpu/cuda/primary_context.cpp vgpu/cuda/proc_address.cpp vgpu/cuda/profiler.cpp vgpu/cuda/profiler.hpp \
     vgpu/cuda/release.hpp vgpu/cuda/stream_api.cpp vgpu/cuda/stream_memory.cpp vgpu/cuda/transfer.cpp \
     vgpu/cuda/transfer.hpp vgpu/cuda/vmm.cpp vgpu/cuda/vmm.hpp
@@ -129,6 +129,24 @@ vgpu_SCRIPTS += vgpu/lib/libvgpu_static.so
 CLEANFILES += vgpu/lib/libvgpu_static.so
 vgpu/lib/libvgpu_static.so: vgpu/libvgpu_replace.la vgpu/lib/libcudart.so.12 vgpu/lib/libcudart.so.13
 	$(vgpu_lib) -Wl,--exclude-libs,ALL -Wl,--whole-archive vgpu/.libs/libvgpu_replace.a -Wl,--no-whole-archive -ldl
+
+# libnvidia-ml.so.1: NVML over the node's devices.
+noinst_LTLIBRARIES += vgpu/libvgpu_nvml.la
+vgpu_libvgpu_nvml_la_CPPFLAGS = $(AM_CPPFLAGS)
+vgpu_nvml_sources = \
+    vgpu/nvml/device.cpp vgpu/nvml/links.cpp vgpu/nvml/node.cpp vgpu/nvml/node.hpp vgpu/nvml/nvml.h vgpu/nvml/system.cpp
+if UNITY
+nodist_vgpu_libvgpu_nvml_la_SOURCES = unity/vgpu_nvml.cpp
+else
+vgpu_libvgpu_nvml_la_SOURCES = $(vgpu_nvml_sources)
+endif
+vgpu_SCRIPTS += vgpu/lib/libnvidia-ml.so.1
+EXTRA_DIST += vgpu/nvml/libnvidia-ml.map
+CLEANFILES += vgpu/lib/libnvidia-ml.so.1
+vgpu/lib/libnvidia-ml.so.1: vgpu/libvgpu_nvml.la vgpu/lib/libcuda.so.1 vgpu/nvml/libnvidia-ml.map
+	$(vgpu_lib) -Wl,--enable-new-dtags,-rpath,'$$ORIGIN' \
+	    -Wl,--version-script=$(top_srcdir)/vgpu/nvml/libnvidia-ml.map \
+	    -Wl,--whole-archive vgpu/.libs/libvgpu_nvml.a -Wl,--no-whole-archive vgpu/lib/libcuda.so.1
 
 # libnccl.so.2 (owner: nccl). Begin.
 noinst_LTLIBRARIES += vgpu/libvgpu_nccl.la

@@ -23,6 +23,19 @@ struct CUctxCreateParams_st {
 };
 #endif
 
+#if CUDA_VERSION < 12080
+typedef enum CUmemcpySrcAccessOrder_enum {
+    CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
+    CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL = 2,
+    CU_MEMCPY_SRC_ACCESS_ORDER_ANY = 3
+} CUmemcpySrcAccessOrder;
+typedef struct CUmemcpyAttributes_st {
+    CUmemcpySrcAccessOrder srcAccessOrder;
+    CUmemLocation srcLocHint, dstLocHint;
+    unsigned int flags;
+} CUmemcpyAttributes;
+#endif
+
 #if CUDA_VERSION < 13000
 #define CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER static_cast<CUresult>(36)
 #define CUDA_ERROR_CONTAINED static_cast<CUresult>(226)
@@ -73,6 +86,8 @@ CUresult cuFuncGetName(const char**, CUfunction);
 CUresult cuFuncGetParamInfo(CUfunction, size_t, size_t*, size_t*);
 CUresult cuKernelGetName(const char**, CUkernel);
 CUresult cuKernelGetParamInfo(CUkernel, size_t, size_t*, size_t*);
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr*, CUdeviceptr*, size_t*, size_t, CUmemcpyAttributes*, size_t*, size_t,
+                               CUstream);
 CUresult cuStreamGetCaptureInfo_v3(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*, const CUgraphNode**,
                                    const CUgraphEdgeData**, size_t*);
 CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*, const CUgraphNode**,

@@ -1,5 +1,5 @@
-/* The functions that the virtual GPUs' libcuda.so.1 exports for libcudart and libnccl, beyond the public driver API.
- * Real drivers have none of these: programs and Switchyard itself never call them. */
+/* The functions that the virtual GPUs' libcuda.so.1 exports for libcudart, libnccl and libnvidia-ml, beyond the public
+ * driver API. Real drivers have none of these: programs and Switchyard itself never call them. */
 #ifndef SWITCHYARD_VGPU_PRIVATE_H
 #define SWITCHYARD_VGPU_PRIVATE_H
 
@@ -42,6 +42,30 @@ __attribute__((visibility("default"))) const char* vgpu_machines(void);
 
 /* NCCL's version on the machine that VGPU_MACHINE names, as ncclGetVersion's code; 0 where it names none. */
 __attribute__((visibility("default"))) int vgpu_machine_nccl(void);
+
+/* A GPU of the node, which the process need not see: CUDA_VISIBLE_DEVICES changes nothing here. */
+struct vgpu_node_device {
+    unsigned domain, bus, device; /* of its PCI address */
+    char uuid[41];                /* "GPU-1b2c..." */
+    size_t memory, used;          /* bytes, of all processes */
+};
+
+/* The number of GPUs of the node, in PCI order from 0; -1 where a VGPU_* variable is not valid, which is said once. May
+ * be called without cuInit, and in a child of fork. */
+__attribute__((visibility("default"))) int vgpu_node_device_count(void);
+
+/* One of them. Returns 0, or -1 where there is none of this index. */
+__attribute__((visibility("default"))) int vgpu_node_device_get(int index, struct vgpu_node_device* device);
+
+/* What the node's GPUs have in common. */
+struct vgpu_node {
+    int driver;       /* as cuDriverGetVersion gives it */
+    int major, minor; /* compute capability */
+    int nvlink;       /* 1: NVLink between the devices, through switches */
+    int peers;        /* 1: one device reaches another's memory */
+    const char* name; /* as cuDeviceGetName gives it */
+};
+__attribute__((visibility("default"))) struct vgpu_node vgpu_node_get(void);
 
 /* Queues a kernel of libnccl's on a stream of the current context: `run` is called with `data` on the stream's thread.
  * Unlike a host function it leaves its hardware queue when it starts. Returns a CUresult. */

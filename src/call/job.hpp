@@ -1,6 +1,7 @@
 // Facts of the job that all its ranks share since MPI_Init, which sets them (src/init, src/coll/tuning.cpp).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 
 namespace swy::call {
@@ -11,5 +12,9 @@ namespace swy::call {
 // The least number of bytes with which any collective may use NCCL: SWITCHYARD_NCCL_THRESHOLD of the job's first rank,
 // or less where a tuning file says so for some call (coll/tuning.hpp).
 [[gnu::visibility("hidden")]] inline std::size_t threshold = 0;
+
+// The number of intercommunicators in this process on which collectives agree (comm/merged.hpp). While there is one, a
+// call's size alone does not tell whether its ranks agree: between groups some ranks do not know it.
+[[gnu::visibility("hidden")]] inline std::atomic<int> merged_communicators = 0;
 
 }  // namespace swy::call

@@ -9,5 +9,6 @@ call_sources = \
     src/call/hash.hpp \
     src/call/job.hpp \
     src/call/private_comm.cpp src/call/private_comm.hpp \
+    src/call/replace.hpp \
     src/call/resolve.cpp src/call/resolve.hpp
 reason_sources = src/call/reason.cpp src/call/reason.hpp

@@ -23,11 +23,15 @@ enum class Reason : std::uint8_t {
     kThreads,         // another thread's collective was being launched, in which nobody waits for a turn
     kMixed,           // some ranks passed device memory, some host memory
     kOneRank,         // a communicator of one process
-    kIntercomm,       // intercommunicator
+    kIntercomm,       // an intercommunicator, in a call that has no NCCL route there
     kSpansJobs,       // the communicator joins jobs that were started apart
     kNoStream,        // an enqueue call, where some rank's communicator has no CUDA stream
     kInsideMpi,       // called by MPI itself, or from a callback of the program's inside MPI
-    kNotBuilt,        // no NCCL route for this call in this version
+    kInvalid,         // an argument that MPI refuses
+    kOutsideNccl,     // a call that NCCL has no part in
+    kManyBuffers,     // a message of more buffers than an envelope names
+    kDeviceSync,      // a message, with SWITCHYARD_SYNC=device
+    kSeveralEdges,    // a neighbourhood in which two ranks have several edges
     kDatatype,        // NCCL has no such datatype
     kOperator,        // NCCL has no such operator (for this datatype)
     kDeterministic,   // a reduction whose bits depend on NCCL's order, with SWITCHYARD_DETERMINISTIC

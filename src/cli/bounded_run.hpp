@@ -1,4 +1,4 @@
-// Runs another program and waits for it, up to a limit in seconds. For `switchyard doctor` and `switchyard tune`.
+// Runs another program and waits for it, up to a limit in seconds. For `switchyard doctor`, `status` and `tune`.
 #pragma once
 
 #include <cstdlib>
@@ -20,12 +20,13 @@ struct Ended {
 // between waits.
 Ended run_bounded(const Launch& launch, double seconds, const std::function<void()>& meanwhile = {});
 
-// A folder for the files of one job, removed at the end of the scope.
+// A folder for the files of one job, removed at the end of the scope. `where`: the folder that it is made in.
 class Folder {
   public:
-    explicit Folder(const std::string& purpose) {
+    explicit Folder(const std::string& purpose,
+                    const std::filesystem::path& where = std::filesystem::temp_directory_path()) {
         std::error_code ignored;
-        std::string name = (std::filesystem::temp_directory_path(ignored) / (purpose + "-XXXXXX")).string();
+        std::string name = (where / (purpose + "-XXXXXX")).string();
         if (mkdtemp(name.data()) != nullptr)
             path = name;
     }

@@ -5,17 +5,20 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/flights.hpp"
 #include "cli/jobs.hpp"
 #include "report/flight_file.hpp"
+#include "report/flights.hpp"
 
 namespace swy::cli {
 namespace {
 
-constexpr const char* kRequest = "SIGUSR2";  // after which the processes go on
+constexpr std::string_view kRequest = "SIGUSR2", kTimeout = "SWITCHYARD_TIMEOUT";  // after which the job goes on
+constexpr const char* kLauncher = "SIGTERM";
+constexpr double kPause = 1;  // seconds in which it is answered once
 
 void tell_user(const std::string& text) {
     std::fputs(text.c_str(), stderr);
@@ -23,8 +26,34 @@ void tell_user(const std::string& text) {
 
 // Where the job's first rank is elsewhere, that host writes to the name itself.
 std::string file_for(const Job& job, const std::string& name) {
-    const Flight& first = *job.flights.front();
+    const report::Flight& first = *job.flights.front();
     return first.rank == 0 ? name : name + "." + first.host;
+}
+
+std::string asked_of(const Job& job, const std::string& pid, const std::string& why) {
+    const std::string what = why == kTimeout ? why + " has passed" : why;
+    for (const report::Flight* flight : job.flights)
+        if (std::to_string(flight->pid) == pid)
+            return fmt::format("{} in rank {}", what, flight->rank);
+    return what;
+}
+
+// What ended the first process of those here. The launcher then sends SIGTERM to the others, and each of these may be
+// the first to come here: what is noted with SIGTERM is the cause only where nothing else is.
+std::string cause_of_end(const Job& job) {
+    const report::Flight* first = nullptr;
+    for (const report::Flight* flight : job.flights)
+        if (flight->ends != 0 && (first == nullptr || flight->ends < first->ends))
+            first = flight;
+    if (first == nullptr || first->ended_by == kLauncher)
+        for (const report::Flight* flight : job.flights)
+            if (!flight->lives && flight->ends == 0)
+                return fmt::format("rank {} has ended without MPI_Finalize (SIGKILL or _exit)", flight->rank);
+    if (first == nullptr)
+        return "the job ends before MPI_Finalize";
+    if (first->ended_by == "exit")
+        return fmt::format("rank {} exits before MPI_Finalize", first->rank);
+    return fmt::format("{} in rank {}", first->ended_by, first->rank);
 }
 
 void write_report(const Job& job, const std::string& cut_short, const std::string& to) {
@@ -51,23 +80,19 @@ int ended(std::span<const std::string> arguments) {
     }
     const std::string &pid = arguments[0], &why = arguments[1], &report = arguments[2];
     std::vector<std::string> problems;
-    const std::vector<Flight> flights = read_flights(std::string(report::flight::kFolder), problems);
+    const std::vector<report::Flight> flights = report::read_flights(std::string(report::flight::kFolder), problems);
     for (const Job& job : jobs_of(flights)) {
         if (!job.is_one_of({pid}))
             continue;
-        const bool asked = why == kRequest;
-        if (!may_tell(*job.flights.front(), !asked))
+        const bool asked = why == kRequest || why == kTimeout;
+        const report::Flight& first = *job.flights.front();
+        if (asked ? !report::may_tell(first, kPause) : !report::may_tell_end(first))
             return kDone;
-        int rank = 0;
-        for (const Flight* flight : job.flights)
-            if (std::to_string(flight->pid) == pid)
-                rank = flight->rank;
-        const std::string cause = why == "exit" ? fmt::format("rank {} exits before MPI_Finalize", rank)
-                                                : fmt::format("{} in rank {}", why, rank);
+        const std::string cause = asked ? asked_of(job, pid, why) : cause_of_end(job);
         if (asked || job.waits())
             tell_user(fmt::format("switchyard: {}. What the ranks here {} in:\n", cause, asked ? "are" : "were") +
                       in_words(job, 0));
-        if (!report.empty() && counts_calls(job))
+        if (why != kTimeout && !report.empty() && counts_calls(job))
             write_report(job, fmt::format("{}; {} of {} ranks", cause, job.flights.size(), job.flights.front()->ranks),
                          report);
     }

@@ -15,34 +15,35 @@
 namespace swy::cli {
 
 bool Job::lives() const {
-    return std::any_of(flights.begin(), flights.end(), [](const Flight* flight) { return flight->lives; });
+    return std::any_of(flights.begin(), flights.end(), [](const report::Flight* flight) { return flight->lives; });
 }
 
 bool Job::is_one_of(const std::vector<std::string>& wanted) const {
     return std::any_of(wanted.begin(), wanted.end(), [&](const std::string& one) {
-        return one == name || std::any_of(flights.begin(), flights.end(),
-                                          [&](const Flight* flight) { return one == std::to_string(flight->pid); });
+        return one == name || std::any_of(flights.begin(), flights.end(), [&](const report::Flight* flight) {
+                   return !flight->pid_is_anothers && one == std::to_string(flight->pid);
+               });
     });
 }
 
 bool Job::waits() const {
-    return std::any_of(flights.begin(), flights.end(), [](const Flight* flight) {
+    return std::any_of(flights.begin(), flights.end(), [](const report::Flight* flight) {
         return std::any_of(flight->operations.begin(), flight->operations.end(),
-                           [](const FlightOperation& operation) { return !operation.ended; });
+                           [](const report::FlightOperation& operation) { return !operation.ended; });
     });
 }
 
 double Job::age() const {
     double least = 1e18;
-    for (const Flight* flight : flights)
-        for (const FlightOperation& operation : flight->operations)
+    for (const report::Flight* flight : flights)
+        for (const report::FlightOperation& operation : flight->operations)
             least = std::min(least, operation.ended ? operation.ended_ago : operation.age);
     return least;
 }
 
-std::vector<Job> jobs_of(const std::vector<Flight>& flights) {
+std::vector<Job> jobs_of(const std::vector<report::Flight>& flights) {
     std::map<std::string, Job> by_name;
-    for (const Flight& flight : flights) {
+    for (const report::Flight& flight : flights) {
         Job& job = by_name[flight.job];
         job.name = flight.job;
         job.flights.push_back(&flight);
@@ -50,7 +51,7 @@ std::vector<Job> jobs_of(const std::vector<Flight>& flights) {
     std::vector<Job> jobs;
     for (auto& [name, job] : by_name) {
         std::sort(job.flights.begin(), job.flights.end(),
-                  [](const Flight* a, const Flight* b) { return a->rank < b->rank; });
+                  [](const report::Flight* a, const report::Flight* b) { return a->rank < b->rank; });
         jobs.push_back(std::move(job));
     }
     return jobs;
@@ -64,7 +65,7 @@ void put(std::string& text, fmt::format_string<Arguments...> format, Arguments&&
     fmt::format_to(std::back_inserter(text), format, std::forward<Arguments>(arguments)...);
 }
 
-void put_operation(std::string& text, const FlightOperation& operation) {
+void put_operation(std::string& text, const report::FlightOperation& operation) {
     if (operation.ended)
         put(text, "        {}: {} long, ended {} ago\n", in_words(operation),
             report::time_text(operation.age - operation.ended_ago), report::time_text(operation.ended_ago));
@@ -72,17 +73,17 @@ void put_operation(std::string& text, const FlightOperation& operation) {
         put(text, "        {}: for {}\n", in_words(operation), report::time_text(operation.age));
 }
 
-void put_flight(std::string& text, const Flight& flight, std::size_t last) {
-    std::vector<const FlightOperation*> open;
-    const FlightOperation* ended = nullptr;
-    for (const FlightOperation& operation : flight.operations) {
+void put_flight(std::string& text, const report::Flight& flight, std::size_t last) {
+    std::vector<const report::FlightOperation*> open;
+    const report::FlightOperation* ended = nullptr;
+    for (const report::FlightOperation& operation : flight.operations) {
         if (!operation.ended)
             open.push_back(&operation);
         else
             ended = &operation;
     }
     put(text, "    rank {}, process {} on {}{}: ", flight.rank, flight.pid, flight.host,
-        flight.lives ? "" : ", ended without MPI_Finalize");
+        flight.lives ? "" : ", " + end_in_words(flight));
     if (flight.unrecorded != 0)
         put(text, "{} operations had no room; ", flight.unrecorded);
     if (last != 0) {
@@ -110,12 +111,12 @@ void put_flight(std::string& text, const Flight& flight, std::size_t last) {
 }  // namespace
 
 std::string in_words(const Job& job, std::size_t last) {
-    const Flight& first = *job.flights.front();
+    const report::Flight& first = *job.flights.front();
     std::string text = fmt::format("job {}: {}, {} of {} rank{}\n", job.name, first.program, job.flights.size(),
                                    first.ranks, first.ranks == 1 ? "" : "s");
-    for (const Flight* flight : job.flights)
+    for (const report::Flight* flight : job.flights)
         put_flight(text, *flight, last);
-    for (const std::string& finding : findings(job.flights))
+    for (const std::string& finding : report::findings(job.flights))
         put(text, "{}\n", finding);
     return text;
 }
@@ -127,7 +128,7 @@ Json as_json(int number) {
     return number == flight::kNone ? Json(nullptr) : number == flight::kAny ? Json("any") : Json(number);
 }
 
-Json as_json(const FlightOperation& operation) {
+Json as_json(const report::FlightOperation& operation) {
     Json json = {{"number", operation.number}, {"call", name(operation.call)}};
     json["communicator"] = or_null(operation.communicator);
     json["communicator_ranks"] = operation.communicator_ranks;
@@ -151,14 +152,15 @@ Json as_json(const std::vector<Job>& jobs) {
     Json all = Json::array();
     for (const Job& job : jobs) {
         Json processes = Json::array();
-        for (const Flight* flight : job.flights) {
+        for (const report::Flight* flight : job.flights) {
             Json operations = Json::array();
-            for (const FlightOperation& operation : flight->operations)
+            for (const report::FlightOperation& operation : flight->operations)
                 operations.push_back(as_json(operation));
             processes.push_back({{"rank", flight->rank},
                                  {"pid", flight->pid},
                                  {"host", flight->host},
                                  {"lives", flight->lives},
+                                 {"ended_by", or_null(flight->ended_by)},
                                  {"begun", flight->begun},
                                  {"unrecorded", flight->unrecorded},
                                  {"operations", std::move(operations)}});
@@ -167,20 +169,21 @@ Json as_json(const std::vector<Job>& jobs) {
                        {"program", job.flights.front()->program},
                        {"ranks", job.flights.front()->ranks},
                        {"processes", std::move(processes)},
-                       {"findings", findings(job.flights)}});
+                       {"findings", report::findings(job.flights)}});
     }
     return {{"jobs", std::move(all)}};
 }
 
 bool counts_calls(const Job& job) {
-    return std::any_of(job.flights.begin(), job.flights.end(), [](const Flight* flight) { return flight->counts; });
+    return std::any_of(job.flights.begin(), job.flights.end(),
+                       [](const report::Flight* flight) { return flight->counts; });
 }
 
 report::Summary report_of(const Job& job) {
     report::Summary summary;
     summary.switchyard = PACKAGE_VERSION;
     std::map<report::Key, report::Sum> sums;
-    for (const Flight* flight : job.flights) {
+    for (const report::Flight* flight : job.flights) {
         summary.ranks.push_back({flight->host, flight->device});
         for (auto [text, known] : {std::pair(&flight->mpi, &summary.mpi), std::pair(&flight->nccl, &summary.nccl),
                                    std::pair(&flight->driver, &summary.driver)})

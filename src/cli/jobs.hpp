@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "cli/flights.hpp"
 #include "cli/json.hpp"
+#include "report/flights.hpp"
 #include "report/summary.hpp"
 
 namespace swy::cli {
 
 struct Job {
     std::string name;
-    std::vector<const Flight*> flights;  // by rank; never empty
+    std::vector<const report::Flight*> flights;  // by rank; never empty
 
     bool lives() const;                                            // does any of its processes?
     bool is_one_of(const std::vector<std::string>& wanted) const;  // jobs' names, or numbers of their processes
@@ -21,7 +21,7 @@ struct Job {
     double age() const;                                            // seconds since something was recorded
 };
 
-std::vector<Job> jobs_of(const std::vector<Flight>& flights);
+std::vector<Job> jobs_of(const std::vector<report::Flight>& flights);
 
 // What each rank is in, and what follows for the job; with `last` not 0 the last ones of each rank. Lines.
 std::string in_words(const Job& job, std::size_t last);

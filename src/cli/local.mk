@@ -9,7 +9,6 @@ cli_sources = \
     src/cli/commands.hpp \
     src/cli/doctor.cpp \
     src/cli/ended.cpp \
-    src/cli/flights.cpp src/cli/flights.hpp \
     src/cli/info.cpp \
     src/cli/jobs.cpp src/cli/jobs.hpp \
     src/cli/launch.cpp src/cli/launch.hpp \

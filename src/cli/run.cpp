@@ -15,6 +15,7 @@
 #include "cli/launch.hpp"
 #include "cli/place.hpp"
 #include "cli/run_settings.hpp"
+#include "settings/slurm.hpp"
 
 namespace swy::cli {
 
@@ -272,6 +273,8 @@ int run(std::span<const std::string> arguments) {
         return fail(problem);
     if (const std::string problem = check_gpus(wishes, parts); !problem.empty())
         return fail(problem);
+    if (const std::string alone = settings::tasks_without_pmix(); !alone.empty())
+        return settings::is_first_task() ? fail(alone) : kRunFailed;
     if (is_rank())
         return run_as_rank(wishes, parts, dry_run);
     wishes.mpirun = find_mpirun(mpirun);

@@ -5,14 +5,19 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/arguments.hpp"
+#include "cli/bounded_run.hpp"
 #include "cli/commands.hpp"
-#include "cli/flights.hpp"
+#include "cli/install_paths.hpp"
 #include "cli/jobs.hpp"
+#include "cli/launch.hpp"
 #include "report/flight_file.hpp"
+#include "report/flights.hpp"
 #include "report/summary.hpp"
 
 namespace swy::cli {
@@ -25,7 +30,10 @@ constexpr const char* kStatusNotes =
     "\nExamples:\n"
     "  switchyard status\n"
     "  switchyard status --last 20 4711\n"
+    "  switchyard status --hosts a,b\n"
     "  mpirun --host a,b -N 1 switchyard status --save /shared/hang && switchyard status --from /shared/hang\n";
+
+constexpr double kGatheringSeconds = 60;
 
 // Those that are asked for; without that the ones that run, or else the one that ended last.
 std::vector<Job> chosen(std::vector<Job> jobs, const std::vector<std::string>& wanted, bool all) {
@@ -70,11 +78,31 @@ std::string report_in_words(const Job& job) {
            as_text(report_of(job));
 }
 
+// Has mpirun start `switchyard status --save` on each host. Returns "" or the problem.
+std::string gather(const std::string& hosts, const std::string& mpirun, const std::filesystem::path& folder) {
+    if (mpirun.empty())
+        return "there is no mpirun in PATH (Debian: openmpi-bin); --mpirun FILE names one";
+    if (folder.empty())
+        return "no folder can be made in the current one, which all hosts must share: go to such a one, or use --save";
+    std::error_code problem;
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe", problem);
+    Launch launch;
+    launch.arguments = {mpirun, "--host", hosts, "-N", "1", self, "status", "--save", folder};
+    for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT",
+                             "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"})
+        launch.added.emplace_back(name, "1");  // mpirun refuses root otherwise, whose jobs these may be
+    const Ended ended = run_bounded(launch, kGatheringSeconds);
+    if (ended.late)
+        return fmt::format("{} did not answer within {} s: {}", hosts, kGatheringSeconds, shell_line(launch));
+    return ended.status == 0 ? ""
+                             : fmt::format("{}\n{} failed with {}", ended.output, shell_line(launch), ended.status);
+}
+
 }  // namespace
 
 int status(std::span<const std::string> arguments) {
     std::vector<std::string> wanted;
-    std::string from(report::flight::kFolder), save, format = "text";
+    std::string from(report::flight::kFolder), save, format = "text", hosts, mpirun;
     std::size_t last = 0;
     bool all = false, counted = false;
     CLI::App app(
@@ -91,6 +119,9 @@ int status(std::span<const std::string> arguments) {
     app.add_option("--save", save, "copy what is here to a folder, as one that several hosts share")
         ->type_name("FOLDER");
     app.add_option("--from", from, "read what --save has copied there")->type_name("FOLDER");
+    app.add_option("--hosts", hosts, "look on these hosts, by mpirun; the current folder must be one that they share")
+        ->type_name("HOST,HOST...");
+    app.add_option("--mpirun", mpirun, "the mpirun for --hosts (default: PATH's)")->type_name("FILE");
     app.add_option("--format", format, "text or json")
         ->type_name("WORD")
         ->check(CLI::IsMember({"text", "json"}).description(""));
@@ -99,12 +130,20 @@ int status(std::span<const std::string> arguments) {
         return *status;
     if (const std::string problem = file_without_name(app); !problem.empty())
         return refuse(app, problem, kUsage);
+    std::optional<Folder> gathered;
+    if (!hosts.empty()) {
+        std::error_code problem;
+        gathered.emplace("switchyard-status", std::filesystem::current_path(problem));
+        if (const std::string why = gather(hosts, find_mpirun(mpirun), gathered->path); !why.empty())
+            return refuse(app, why, kProblem);
+        from = gathered->path;
+    }
     std::vector<std::string> problems;
-    const std::vector<Flight> flights = read_flights(from, problems);
+    const std::vector<report::Flight> flights = report::read_flights(from, problems);
     for (const std::string& problem : problems)
         refuse(app, problem, kProblem);
     if (!save.empty()) {
-        const std::string problem = save_flights(flights, save);
+        const std::string problem = report::save_flights(flights, save);
         return problem.empty() ? kDone : refuse(app, problem, kProblem);
     }
     const std::vector<Job> jobs = chosen(jobs_of(flights), wanted, all);

@@ -25,7 +25,8 @@ double microseconds(double seconds) {
 std::size_t crossing(const Points& points) {
     std::size_t from = settings::kNever;
     for (auto point = points.rbegin(); point != points.rend(); ++point) {
-        if (point->second.nccl <= 0 || point->second.staged <= point->second.nccl)
+        // By the times as the file has them, from which a reader would find the same.
+        if (point->second.nccl <= 0 || microseconds(point->second.staged) <= microseconds(point->second.nccl))
             break;
         from = point->first;
     }

@@ -73,7 +73,7 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
         case Decision::State::kAgreed:
             break;
     }
-    if (size_is_unknown(call.id))
+    if (size_is_unknown(call))
         comm.intervals[call.id].agreed(decision.any_device);
     if (const int rc = share_page(comm, into.print); rc != MPI_SUCCESS)
         return rc;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "coll/pending_agreement.hpp"
 #include "coll/tuning.hpp"
 #include "datatype/element.hpp"
+#include "error/loss.hpp"
+#include "progress/keep_until.hpp"
 #include "progress/stall.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
@@ -59,7 +62,7 @@ std::int64_t hash(const Fingerprint& print) {
 }
 
 Fingerprint print_of(const Call& call, const Vote& vote, std::uint64_t sequence) {
-    return {sequence, vote.bytes, call.root, static_cast<std::uint16_t>(plain(call.id)), vote.op, vote.element};
+    return {sequence, vote.bytes, vote.root, static_cast<std::uint16_t>(plain(call.id)), vote.op, vote.element};
 }
 
 // The call gets its number here, where it has its place among the communicator's calls.
@@ -96,9 +99,9 @@ Decision without_route(Decision::State state, int mpi_code = MPI_SUCCESS) {
     return decision;
 }
 
-Decision too_late(const std::vector<bool>& arrived) {
+Decision too_late(const progress::Deadline& deadline, const std::vector<bool>& arrived) {
     Decision decision = without_route(Decision::State::kTimeout);
-    decision.problem = not_all(kEntered, arrived);
+    decision.problem = not_all(deadline, kEntered, arrived);
     return decision;
 }
 
@@ -119,22 +122,45 @@ std::string waits_by_mpi(const comm::State& comm, const Arrivals& arrivals) {
     return first == known.end() || first - known.begin() == comm.rank ? not_yet_all(kEntered, known) : "";
 }
 
+// The agreement's id among the ranks; 0 where they have none.
+comm::OperationId id_of(const comm::State& comm, std::uint64_t sequence) {
+    return comm.order != nullptr ? name_of(*comm.order, {sequence}) : 0;
+}
+
+// A rank that gives an agreement up makes no real call, and tells the others: one that comes later must not go on
+// alone. So each of them has an error, and they are in step again. Returns nothing where no rank has.
+std::optional<Decision> given_up(const comm::State& comm, std::uint64_t sequence) {
+    if (settings::values().timeout <= 0)
+        return std::nullopt;
+    std::string why = given_up_elsewhere(id_of(comm, sequence));
+    if (why.empty())
+        return std::nullopt;
+    Decision decision = without_route(Decision::State::kTimeout);
+    decision.problem = std::move(why);
+    decision.told = true;
+    return decision;
+}
+
 Decision agree_by_mpi(comm::State& comm, std::uint64_t sequence, const progress::Deadline& deadline) {
     MPI_Request request = MPI_REQUEST_NULL;
-    if (const int rc = cast(comm, comm.ballot_mine, comm.ballot_all, request); rc != MPI_SUCCESS)
+    comm::State::Ballots& ballots = *comm.ballots;
+    if (const int rc = cast(comm, ballots.mine, ballots.all, request); rc != MPI_SUCCESS)
         return without_route(Decision::State::kMpiError, rc);
-    Arrivals arrivals(comm, comm.order != nullptr ? name_of(*comm.order, {sequence}) : 0, patience(comm));
+    Arrivals arrivals(comm, id_of(comm, sequence), patience(comm));
     const auto describe = [&] { return waits_by_mpi(comm, arrivals); };
     const progress::Waiting waiting(describe);
     for (;;) {
         int done = 0;
         if (const int rc = real::Test(&request, &done, MPI_STATUS_IGNORE); rc != MPI_SUCCESS)
             return without_route(Decision::State::kMpiError, rc);
-        if (done)
-            return read(comm.ballot_all);
+        if (done) {
+            std::optional<Decision> decision = given_up(comm, sequence);
+            return decision.has_value() ? std::move(*decision) : read(ballots.all);
+        }
         if (deadline.passed()) {
+            progress::keep_until(request, std::exchange(comm.ballots, std::make_shared<comm::State::Ballots>()));
             comm.given_up = true;
-            return too_late(arrivals.known());
+            return too_late(deadline, arrivals.known());
         }
         arrivals.look();
         progress::Waiting::look();
@@ -188,9 +214,10 @@ Fingerprint begun_by(const comm::SharedPage& page, int rank) {
     return print;
 }
 
-Decision without_route(comm::SharedPage::Outcome outcome, const std::vector<bool>& arrived) {
+Decision without_route(comm::SharedPage::Outcome outcome, const progress::Deadline& deadline,
+                       const std::vector<bool>& arrived) {
     if (outcome == comm::SharedPage::Outcome::kTooLate)
-        return too_late(arrived);
+        return too_late(deadline, arrived);
     Decision decision = without_route(Decision::State::kMismatch);
     decision.problem = "the ranks' calls do not match, as another rank has found";
     return decision;
@@ -224,15 +251,15 @@ Decision mismatch(comm::State& comm, const Fingerprint& mine, std::vector<std::p
 
 Decision agree_by_page(comm::State& comm, const Fingerprint& print, const progress::Deadline& deadline) {
     comm::SharedPage& page = *comm.page;
-    const comm::SharedPage::Record mine = words_of(comm.ballot_mine, print);
+    const VoteRecord& vote = comm.ballots->mine;
+    const comm::SharedPage::Record mine = words_of(vote, print);
     if (const auto told = page.publish(mine, deadline); told != comm::SharedPage::Outcome::kDone)
-        return without_route(told, {});
+        return without_route(told, deadline, {});
     const auto describe = [&] {
         return first_that_waits(comm) == comm.rank ? not_yet_all(kEntered, arrived(comm, print.sequence)) : "";
     };
     const progress::Waiting waiting(describe);
-    VoteRecord& all = comm.ballot_all;
-    all = comm.ballot_mine;
+    VoteRecord all = vote;
     std::vector<std::pair<int, Fingerprint>> others;
     bool some_nonblocking = false;
     bool differ = false;
@@ -249,9 +276,11 @@ Decision agree_by_page(comm::State& comm, const Fingerprint& print, const progre
                 some_nonblocking = true;
                 break;
             default:
-                return without_route(outcome, arrived(comm, print.sequence));
+                return without_route(outcome, deadline, arrived(comm, print.sequence));
         }
     }
+    if (std::optional<Decision> decision = given_up(comm, print.sequence))
+        return std::move(*decision);
     if (!some_nonblocking && !differ)
         return read(all);
     // Ranks that have started a non-blocking call wait for an exchange by MPI, which will find the mismatch. All ranks
@@ -270,7 +299,12 @@ Decision agree_by_page(comm::State& comm, const Fingerprint& print, const progre
 
 void describe(const Call& call, Vote& vote) {
     vote.bytes = message_bytes(call);
-    vote.large = size_is_unknown(call.id) && payload_bytes(call) >= threshold_of(call);
+    vote.large = size_is_unknown(call) && payload_bytes(call) >= threshold_of(call);
+    vote.op = static_cast<std::uint8_t>(datatype::Operator::kNull);
+    if (between_groups(
+            call))  // each group names the root in its own way, and who passes nothing need not name the rest
+        return;
+    vote.root = call.root;
     vote.op = static_cast<std::uint8_t>(datatype::operator_of(call.op));
     if (call.op != MPI_OP_NULL)
         vote.element = static_cast<std::uint8_t>(datatype::element_of(call.operands.back().type).element);
@@ -324,10 +358,15 @@ void fill_start(const Vote& vote, std::uint64_t nccl, VoteRecord& mine) {
 Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print) {
     const report::trace::Part part("agreement");
     print = fingerprint(call, comm, vote);
-    fill(comm.ballot_mine, vote, false);
-    fill_print(comm.ballot_mine, print);
-    const progress::Deadline deadline(settings::values().timeout);
-    return has_page(comm) ? agree_by_page(comm, print, deadline) : agree_by_mpi(comm, print.sequence, deadline);
+    fill(comm.ballots->mine, vote, false);
+    fill_print(comm.ballots->mine, print);
+    const progress::Deadline deadline(settings::values().timeout, comm.handle);
+    const Decision decision =
+        has_page(comm) ? agree_by_page(comm, print, deadline) : agree_by_mpi(comm, print.sequence, deadline);
+    if (const comm::OperationId what = id_of(comm, print.sequence);
+        what != 0 && decision.state == Decision::State::kTimeout && !decision.told && !error::loss_of(comm.handle))
+        comm::tell_failure(comm::ranks_in_world(comm), comm.rank, what, decision.problem);
+    return decision;
 }
 
 comm::SharedPage::Record host_words(const Call& call, const Vote& vote) {
@@ -341,9 +380,9 @@ Decision tell_host(comm::State& comm, comm::SharedPage::Record mine) {
     const std::uint64_t sequence = comm.agreed_calls++;
     std::memcpy(&mine[1], &sequence, sizeof sequence);
     comm::SharedPage& page = *comm.page;
-    if (const auto told = page.publish(mine, progress::Deadline(settings::values().timeout));
-        told != comm::SharedPage::Outcome::kDone)
-        return without_route(told, {});
+    const progress::Deadline deadline(settings::values().timeout, comm.handle);
+    if (const auto told = page.publish(mine, deadline); told != comm::SharedPage::Outcome::kDone)
+        return without_route(told, deadline, {});
     std::vector<std::pair<int, Fingerprint>> others;
     for (int rank = 0; rank < comm.size; ++rank) {
         if (rank == comm.rank)
@@ -357,6 +396,8 @@ Decision tell_host(comm::State& comm, comm::SharedPage::Record mine) {
         if (words != nullptr && !same_print(*words, mine))
             others.emplace_back(rank, print_in(*words));
     }
+    if (std::optional<Decision> decision = given_up(comm, sequence))
+        return std::move(*decision);
     return others.empty() ? Decision{} : mismatch(comm, print_in(mine), std::move(others));
 }
 

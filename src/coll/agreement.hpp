@@ -24,6 +24,7 @@ struct Vote {
     bool in_flight = false;    // this process has non-blocking collectives under way
     std::uint64_t setups = 0;  // set-ups that this rank has ended
     std::uint64_t bytes = 0;   // size of the type signature that MPI wants equal on all ranks
+    int root = MPI_PROC_NULL;  // where all ranks name it alike
     std::uint8_t element = 0;  // of a reduction
     std::uint8_t op = 0;
 };
@@ -41,6 +42,7 @@ struct Decision {
     std::uint64_t setups = 0;  // set-ups that all ranks have ended
     Reason obstacle = Reason::kNone;
     std::string problem;  // error text: with kTimeout, and with kMismatch unless the ranks have to be asked for it
+    bool told = false;    // with kTimeout: another rank has given it up, and told all
 };
 
 // A vote as it is sent and received.

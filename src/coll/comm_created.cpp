@@ -4,7 +4,9 @@
 #include "call/job.hpp"
 #include "comm/collective_setup.hpp"
 #include "comm/launch_order.hpp"
+#include "comm/merged.hpp"
 #include "comm/state.hpp"
+#include "fastpath/collective.hpp"
 #include "nccl/library.hpp"
 #include "progress/engine.hpp"
 #include "real.hpp"
@@ -41,7 +43,14 @@ int make_nccl(comm::State& state) {
 
 int prepare(MPI_Comm comm) {
     comm::State* state = call::job_agrees && settings::values().nccl != settings::Nccl::kNo ? comm::of(comm) : nullptr;
-    if (state == nullptr || state->inter || state->spans_jobs || state->size == 1)
+    if (state == nullptr || state->spans_jobs)
+        return MPI_SUCCESS;
+    if (state->inter) {
+        const int merged = comm::merge(*state);
+        fastpath::forget_small_counts();
+        return merged != MPI_SUCCESS ? merged : prepare(state->merged);
+    }
+    if (state->size == 1)
         return MPI_SUCCESS;
     const int rc = progress::engine_runs() ? comm::LaunchOrder::make(*state) : MPI_SUCCESS;
     return rc == MPI_SUCCESS && settings::values().eager ? make_nccl(*state) : rc;

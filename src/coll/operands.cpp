@@ -49,13 +49,6 @@ int ranks_of(const Call& call) {
     return ranks;
 }
 
-bool between_groups(const Call& call) {
-    int inter = 0;
-    if (call.owner.kind == Owner::Kind::kComm && call.owner.comm != MPI_COMM_NULL)
-        real::Comm_test_inter(call.owner.comm, &inter);
-    return inter != 0;
-}
-
 // The operand that has what every rank must give alike: the receive count and type, or the only ones. (MPI_Reduce gives
 // both operands the same; MPI_Allgather's and MPI_Alltoall's send arguments are ignored with MPI_IN_PLACE.) Where
 // blocks go to or come from a root, its count and type for one of them, and those of the only block elsewhere.
@@ -126,14 +119,21 @@ bool has_plain_data(const Call& call) {
 }
 
 bool any_on_host(const Call& call, Presence presence) {
-    if (presence == Presence::kNothing && has_plain_data(call))
+    if (presence == Presence::kNothing && has_plain_data(call) && !between_groups(call))
         return true;
     return std::any_of(call.operands.begin(), call.operands.end(),
                        [&](const Operand& operand) { return staging::touches_host_alone(call, operand); });
 }
 
-bool size_is_unknown(CallId id) {
-    switch (blocking_form(id)) {
+bool between_groups(const Call& call) {
+    int inter = 0;
+    if (call.owner.kind == Owner::Kind::kComm && call.owner.comm != MPI_COMM_NULL)
+        real::Comm_test_inter(call.owner.comm, &inter);
+    return inter != 0;
+}
+
+bool size_is_unknown(const Call& call) {
+    switch (blocking_form(call.id)) {
         case CallId::kGatherv:
         case CallId::kScatterv:
         case CallId::kAlltoallv:
@@ -145,7 +145,7 @@ bool size_is_unknown(CallId id) {
         case CallId::kNeighborAlltoallw:
             return true;
         default:
-            return false;
+            return between_groups(call);
     }
 }
 
@@ -155,7 +155,7 @@ bool rooted(const Call& call) {
 }
 
 std::size_t message_bytes(const Call& call) {
-    if (size_is_unknown(call.id))
+    if (size_is_unknown(call))
         return 0;
     Operand operand = sized_operand(call);
     const bool has_counts = operand.count_array != nullptr;
@@ -165,8 +165,6 @@ std::size_t message_bytes(const Call& call) {
 }
 
 bool under_threshold(const Call& call) {
-    if (between_groups(call))
-        return false;
     const std::size_t message = message_bytes(call);
     const std::size_t limit = threshold_of(call);
     if (message == 0 || message >= limit)

@@ -32,20 +32,24 @@ bool has_plain_data(const Call& call);
 // that have no data do not count. Throws std::bad_alloc.
 bool any_on_host(const Call& call, Presence presence);
 
+// Is the call's communicator an intercommunicator?
+bool between_groups(const Call& call);
+
 // Is it a collective in which some ranks do not know how much the others pass: MPI_Gatherv and MPI_Scatterv,
-// MPI_Alltoallv and MPI_Alltoallw, those on neighbours? No rank alone can tell whether it is a small one.
-bool size_is_unknown(CallId id);
+// MPI_Alltoallv and MPI_Alltoallw, those on neighbours, and all between groups? No rank alone can tell whether it is a
+// small one.
+bool size_is_unknown(const Call& call);
 
 // Has the call a root, of which `call.root` is the rank?
 bool rooted(const Call& call);
 
 // Returns the bytes of a routed collective that MPI wants equal on all ranks: the whole message of MPI_Allreduce,
 // MPI_Reduce and MPI_Bcast, all blocks of MPI_Reduce_scatter and MPI_Allgatherv, one rank's block of the others. 0
-// where a count is not valid (MPI reports that) and where the size is unknown. Not for intercommunicators.
+// where a count is not valid (MPI reports that) and where the size is unknown.
 std::size_t message_bytes(const Call& call);
 
 // Is the message smaller than SWITCHYARD_NCCL_THRESHOLD? The answer is the same on every rank: what is compared is the
-// size of all blocks together. Not for calls whose size is unknown; false on intercommunicators.
+// size of all blocks together. Not for calls whose size is unknown.
 bool under_threshold(const Call& call);
 
 // Returns the bytes that this rank passes, for the report.

@@ -12,7 +12,7 @@ OrderedLaunch::OrderedLaunch(std::unique_ptr<nccl::Operation> operation, std::sh
     : operation_(std::move(operation)),
       order_(std::move(order)),
       launch_(launch),
-      deadline_(settings::values().timeout) {}
+      deadline_(settings::values().timeout, order_->private_comm()) {}
 
 OrderedLaunch::~OrderedLaunch() {
     if (!done_)
@@ -34,7 +34,7 @@ bool OrderedLaunch::step(bool may_launch) {
             return may_launch && launch();
         const int missing = order_->missing(launch_);
         abandon();
-        end(not_launched(missing));
+        end(not_launched(deadline_, missing));
         return true;
     }
     const bool moved = operation_->step();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "call/hash.hpp"
+#include "error/loss.hpp"
 #include "progress/engine.hpp"
 #include "progress/keep_until.hpp"
 #include "real.hpp"
@@ -14,13 +15,24 @@
 
 namespace swy::coll {
 
+std::string given_up_elsewhere(comm::OperationId what) {
+    if (what == 0)
+        return {};
+    comm::receive_failures();
+    comm::Failure first;
+    if (!comm::failure_known(what, &first))
+        return {};
+    comm::forget_failures(what);
+    return fmt::format("rank {} has given it up: {}", first.rank, first.why);
+}
+
 PendingAgreement::PendingAgreement(comm::State& comm, std::shared_ptr<Exchange> asked, comm::OperationId what,
                                    double seconds, const char* did, std::uint64_t nonblocking)
     : comm_(comm),
       asked_(std::move(asked)),
       what_(what),
       did_(did),
-      deadline_(seconds),
+      deadline_(seconds, comm.handle),
       arrivals_(comm, what, seconds, nonblocking) {}
 
 std::optional<std::string> PendingAgreement::step() {
@@ -29,7 +41,7 @@ std::optional<std::string> PendingAgreement::step() {
     int code = MPI_SUCCESS;
     MPI_Status ignored;
     if (request::has_ended(asked_->request, Owner(comm_.handle), ignored, code))
-        return code != MPI_SUCCESS ? "the agreement of the ranks failed" : given_up_elsewhere();
+        return code != MPI_SUCCESS ? "the agreement of the ranks failed" : given_up_elsewhere(what_);
     if (deadline_.passed())
         return give_up();
     arrivals_.look();
@@ -41,25 +53,14 @@ std::optional<std::string> PendingAgreement::step() {
 std::string PendingAgreement::give_up() {
     progress::keep_until(std::exchange(asked_->request, MPI_REQUEST_NULL), asked_);
     comm_.given_up = true;
-    const std::string why = not_all(did_, arrivals_.known());
-    if (what_ != 0)
+    const std::string why = not_all(deadline_, did_, arrivals_.known());
+    if (what_ != 0 && !error::loss_of(comm_.handle))
         comm::tell_failure(comm::ranks_in_world(comm_), comm_.rank, what_, why);
     return why;
 }
 
 std::string PendingAgreement::waits_for() const {
     return not_yet_all(did_, arrivals_.known());
-}
-
-std::string PendingAgreement::given_up_elsewhere() const {
-    if (what_ == 0)
-        return {};
-    comm::receive_failures();
-    comm::Failure first;
-    if (!comm::failure_known(what_, &first))
-        return {};
-    comm::forget_failures(what_);
-    return fmt::format("rank {} has given it up: {}", first.rank, first.why);
 }
 
 namespace {
@@ -105,12 +106,10 @@ std::vector<bool> Arrivals::known() const {
     return arrived;
 }
 
-std::string not_launched(int missing) {
+std::string not_launched(const progress::Deadline& deadline, int missing) {
     const std::string who = missing == MPI_PROC_NULL ? "" : fmt::format(": rank {} has not launched it yet", missing);
-    return fmt::format(
-        "SWITCHYARD_TIMEOUT ({:g} s) has passed before all ranks launched it{}: see that each calls MPI "
-        "meanwhile, or allow more time",
-        settings::values().timeout, who);
+    return fmt::format("{} before all ranks launched it{}: see that each calls MPI meanwhile, or allow more time",
+                       deadline.why(), who);
 }
 
 namespace {
@@ -128,10 +127,9 @@ std::string who_is_missing(const std::vector<bool>& arrived) {
 
 }  // namespace
 
-std::string not_all(const char* did, const std::vector<bool>& arrived) {
-    return fmt::format(
-        "SWITCHYARD_TIMEOUT ({:g} s) has passed before all ranks {}{}: see that each does, or allow more time",
-        settings::values().timeout, did, who_is_missing(arrived));
+std::string not_all(const progress::Deadline& deadline, const char* did, const std::vector<bool>& arrived) {
+    return fmt::format("{} before all ranks {}{}: see that each does, or allow more time", deadline.why(), did,
+                       who_is_missing(arrived));
 }
 
 std::string not_yet_all(const char* did, const std::vector<bool>& arrived) {

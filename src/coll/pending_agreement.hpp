@@ -20,6 +20,9 @@ namespace swy::coll {
 // Returns the id of the agreement on an operation: the same on all ranks, and no other agreement's. Never 0.
 comm::OperationId name_of(const comm::LaunchOrder& order, const comm::LaunchOrder::Launch& launch);
 
+// Why another rank has given the operation up, as far as this one has its message; "" where none has.
+std::string given_up_elsewhere(comm::OperationId what);
+
 // Which ranks have entered a call that waits for all of them: the error of a rank that has waited as long as
 // SWITCHYARD_TIMEOUT says names them. The agreement itself does not exchange this. A rank that has waited for half of
 // that time tells the others, and those that wait too answer. A rank that computes while its non-blocking call is under
@@ -50,14 +53,14 @@ class Arrivals {
 
 // The error text of a rank that has waited as long as it may: not all ranks "entered the call", or whatever `did` says.
 inline constexpr const char* kEntered = "entered the call";
-std::string not_all(const char* did, const std::vector<bool>& arrived);
+std::string not_all(const progress::Deadline& deadline, const char* did, const std::vector<bool>& arrived);
 
 // The same as a clause of SWITCHYARD_STALL's.
 std::string not_yet_all(const char* did, const std::vector<bool>& arrived);
 
 // The same for an operation that all ranks have entered. `missing` is the rank whose launch token has not arrived;
 // MPI_PROC_NULL: all tokens that this rank needs have.
-std::string not_launched(int missing);
+std::string not_launched(const progress::Deadline& deadline, int missing);
 
 // The exchange's request; none any more when the wait was given up. Derived classes add the memory that MPI reads and
 // writes.
@@ -83,7 +86,6 @@ class PendingAgreement {
 
   private:
     std::string give_up();
-    std::string given_up_elsewhere() const;
 
     comm::State& comm_;
     const std::shared_ptr<Exchange> asked_;

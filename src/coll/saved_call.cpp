@@ -140,6 +140,22 @@ int call_form(const Call& call, const Operand* use, MPI_Comm comm, MPI_Request* 
             return of(real::Iscan, real::Iscan_c)(a.address, b.address, received, b.type, op, comm, request);
         case CallId::kExscan:
             return of(real::Iexscan, real::Iexscan_c)(a.address, b.address, received, b.type, op, comm, request);
+        case CallId::kNeighborAllgather:
+            return of(real::Ineighbor_allgather, real::Ineighbor_allgather_c)(a.address, sent, a.type, b.address,
+                                                                              received, b.type, comm, request);
+        case CallId::kNeighborAllgatherv:
+            return of(real::Ineighbor_allgatherv, real::Ineighbor_allgatherv_c)(
+                a.address, sent, a.type, b.address, b_counts, b_displs, b.type, comm, request);
+        case CallId::kNeighborAlltoall:
+            return of(real::Ineighbor_alltoall, real::Ineighbor_alltoall_c)(a.address, sent, a.type, b.address,
+                                                                            received, b.type, comm, request);
+        case CallId::kNeighborAlltoallv:
+            return of(real::Ineighbor_alltoallv, real::Ineighbor_alltoallv_c)(
+                a.address, a_counts, a_displs, a.type, b.address, b_counts, b_displs, b.type, comm, request);
+        case CallId::kNeighborAlltoallw:
+            return of(real::Ineighbor_alltoallw, real::Ineighbor_alltoallw_c)(
+                a.address, a_counts, static_cast<const MPI_Aint*>(a.displ_array), a.types, b.address, b_counts,
+                static_cast<const MPI_Aint*>(b.displ_array), b.types, comm, request);
         default:
             return MPI_ERR_INTERN;
     }

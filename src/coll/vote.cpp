@@ -22,16 +22,16 @@ device::Location without_data(const comm::State& comm) {
 }  // namespace
 
 Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
-    if (comm.inter)
-        return Reason::kIntercomm;
+    if (comm.inter && (comm.merged == MPI_COMM_NULL || !blocking(call.id)))
+        return comm.spans_jobs ? Reason::kSpansJobs : Reason::kIntercomm;
     if (comm.spans_jobs)
         return Reason::kSpansJobs;
-    if (comm.size == 1)
+    if (comm.size == 1 && !comm.inter)
         return Reason::kOneRank;
     if (settings::values().nccl == settings::Nccl::kNo)
         return Reason::kNcclOff;
-    if (rooted(call) && (call.root < 0 || call.root >= comm.size))
-        return Reason::kNotBuilt;  // an error of the program's, which MPI reports
+    if (!comm.inter && rooted(call) && (call.root < 0 || call.root >= comm.size))
+        return Reason::kInvalid;  // an error of the program's, which MPI reports
     return Reason::kNone;
 }
 
@@ -51,6 +51,8 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const
             vote.obstacle = Reason::kMixed;
         if (vote.obstacle == Reason::kNone && under_way.must_be_staged())
             vote.obstacle = Reason::kThreads;
+        if (vote.obstacle == Reason::kNone && comm.nccl_failed() && settings::stages_after_failure())
+            vote.obstacle = Reason::kNcclFailed;
         vote.needs_setup = vote.obstacle == Reason::kNone && comm.needs_setup(work.location.ordinal);
         if (vote.obstacle == Reason::kNone && !vote.needs_setup)
             vote.obstacle = comm.obstacle;
@@ -60,7 +62,7 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const
 }
 
 bool all_can(const Call& call, const Decision& decision) {
-    const bool enough = decision.large || !size_is_unknown(call.id);
+    const bool enough = decision.large || !size_is_unknown(call);
     const bool obstacle = decision.obstacle != Reason::kNone && decision.obstacle != Reason::kNotReady;
     return enough && decision.any_device && !decision.any_host && !obstacle;
 }
@@ -68,7 +70,7 @@ bool all_can(const Call& call, const Decision& decision) {
 Route route_from(const Call& call, const Decision& decision, Reason obstacle) {
     if (!decision.any_device)
         return {};
-    if (size_is_unknown(call.id) && !decision.large)
+    if (size_is_unknown(call) && !decision.large)
         return {Carrier::kStaged, Reason::kSmall};
     if (decision.any_host)
         return {Carrier::kStaged, Reason::kMixed};

@@ -47,7 +47,7 @@ void BufferSlots::await() {
 }
 
 bool BufferSlots::needs_setup(const std::vector<int>& devices) const {
-    return !tried_ || devices != devices_ || (obstacle == Reason::kNone && (nccl == nullptr || !nccl->usable()));
+    return !tried_ || devices != devices_ || (obstacle == Reason::kNone && (nccl == nullptr || nccl_failed()));
 }
 
 void BufferSlots::end_setup(const std::vector<int>& devices, Setup::Result& result) {

@@ -52,6 +52,7 @@ class BufferSlots {
 
     // Must `devices`, this process's in order, get an NCCL communicator first? `obstacle` is what keeps them from one.
     bool needs_setup(const std::vector<int>& devices) const;
+    bool nccl_failed() const { return nccl != nullptr && !nccl->usable(); }
     Reason obstacle = Reason::kNone;
     std::shared_ptr<nccl::Communicator> nccl;
 

@@ -18,7 +18,7 @@ namespace swy::comm {
 // memory is passed, together on all communicators of the same processes: ranks that pass it in different ones do not
 // learn of each other's failures.
 OperationId next_unnumbered(State& state);
-enum class Numbered : std::uint8_t { kAgreed, kMulti };
+enum class Numbered : std::uint8_t { kAgreed, kMulti, kMultiEntered };
 OperationId numbered(State& state, Numbered by, std::uint64_t number);
 OperationId start_of(OperationId what, std::uint64_t start);  // of a start of a persistent collective
 

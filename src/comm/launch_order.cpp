@@ -41,7 +41,7 @@ int agree_on_number(const State& state, bool& all, std::int64_t& number) {
 int LaunchOrder::make(State& state) {
     std::shared_ptr<LaunchOrder> order(new LaunchOrder);
     // A rank without a private communicator would not agree where the others do, so all have one or none has.
-    bool all = call::make_private_comm(state.handle, &order->private_comm_) == MPI_SUCCESS;
+    bool all = call::make_private_comm_with_topology(state.handle, &order->private_comm_) == MPI_SUCCESS;
     const int rc = agree_on_number(state, all, order->number_);
     if (rc != MPI_SUCCESS || !all)
         return rc;

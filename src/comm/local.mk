@@ -5,11 +5,14 @@ comm_sources = \
     src/comm/contribution.cpp src/comm/contribution.hpp \
     src/comm/job_messages.cpp src/comm/job_messages.hpp \
     src/comm/collective_setup.cpp src/comm/collective_setup.hpp \
+    src/comm/losses.cpp src/comm/losses.hpp \
     src/comm/setup.cpp src/comm/setup.hpp \
+    src/comm/gates.cpp src/comm/gates.hpp \
     src/comm/exchange.cpp src/comm/exchange.hpp \
     src/comm/setup_facts.cpp src/comm/setup_facts.hpp \
     src/comm/launch_order.cpp src/comm/launch_order.hpp \
     src/comm/buffer_slots.cpp src/comm/buffer_slots.hpp \
+    src/comm/merged.cpp src/comm/merged.hpp \
     src/comm/state.cpp src/comm/state.hpp \
     src/comm/suggest.cpp src/comm/suggest.hpp \
     src/comm/tuned.cpp src/comm/tuned.hpp \

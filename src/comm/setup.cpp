@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "comm/losses.hpp"
 #include "comm/suggest.hpp"
 #include "comm/unique_ids.hpp"
 #include "error/required.hpp"
@@ -44,7 +45,10 @@ class LaunchFailures final : public nccl::Failures {
     LaunchFailures(const LaunchFailures&) = delete;
     LaunchFailures& operator=(const LaunchFailures&) = delete;
 
-    void tell(const std::string& why) override { tell_failure(world_, rank_, what_, why); }
+    void tell(const std::string& why) override {
+        if (!all_hear_of_it(world_))
+            tell_failure(world_, rank_, what_, why);
+    }
 
     std::string known() override {
         // receive_failures() takes a turn of MPI's progress, as does whoever waits here anyway, so not every call needs
@@ -53,6 +57,8 @@ class LaunchFailures final : public nccl::Failures {
         thread_local unsigned turns = 0;
         if (++turns % kSeldom == 0 && (!progress::held_here() || progress::may_poll()))
             receive_failures();
+        if (const int place = first_lost(world_); place >= 0)
+            return fmt::format("rank {} has failed", place);
         Failure first;
         return failure_known(what_, &first) ? fmt::format("rank {} has failed in it: {}", first.rank, first.why)
                                             : std::string{};
@@ -83,7 +89,7 @@ Setup::Setup(State& state, Plan plan, std::function<void(Result&)> ended)
       plan_(std::move(plan)),
       ended_(std::move(ended)),
       exchange_(state, plan_.tags),
-      deadline_(settings::values().timeout) {}
+      deadline_(settings::values().timeout, state.handle) {}
 
 Setup::~Setup() {
     if (found_ != nullptr)
@@ -123,7 +129,7 @@ bool Setup::advance() {
                 if (!deadline_.passed())
                     return moved;
                 code = MPI_ERR_OTHER;
-                complain(state_, "SWITCHYARD_TIMEOUT has passed before all ranks took part in setting up NCCL");
+                complain(state_, deadline_.why() + " before all ranks took part in setting up NCCL");
             }
             if (code != MPI_SUCCESS || go_on() != MPI_SUCCESS)
                 give_up();
@@ -154,7 +160,7 @@ int Setup::go_on() {
 
 int Setup::begin_round(Step step, std::vector<std::size_t> bytes, std::size_t added, std::function<void()> add) {
     step_ = step;
-    deadline_ = progress::Deadline(settings::values().timeout);
+    deadline_ = progress::Deadline(settings::values().timeout, state_.handle);
     starts_.assign(bytes.size() + 1, 0);
     std::partial_sum(bytes.begin(), bytes.end(), starts_.begin() + 1);
     memory_->resize(starts_.back() + added);
@@ -279,7 +285,7 @@ int Setup::begin_making() {
     const auto& numbers = plan_.numbers;
     const int first = std::accumulate(numbers.begin(), numbers.begin() + exchange_.rank(), 0);
     step_ = Step::kMaking;
-    deadline_ = progress::Deadline(settings::values().timeout);
+    deadline_ = progress::Deadline(settings::values().timeout, state_.handle);
     std::string problem;
     found_ = nccl::Communicator::begin({.group = group_, .first = first, .contexts = contexts, .ids = ids}, problem);
     return found_ != nullptr ? MPI_SUCCESS : tell_made(problem);
@@ -292,7 +298,7 @@ bool Setup::step_making() {
         receive_failures();
         const bool late = deadline_.passed();
         if (late)
-            problem = "NCCL's communicator was not made before SWITCHYARD_TIMEOUT has passed";
+            problem = deadline_.why() + " before NCCL's communicator was made";
         else if (!failure_known(proposal_.operation_id))
             return false;
         found_->abort();

@@ -13,6 +13,8 @@
 #include "comm/buffer_slots.hpp"
 #include "comm/collective_setup.hpp"
 #include "comm/launch_order.hpp"
+#include "comm/merged.hpp"
+#include "error/loss.hpp"
 #include "nccl/communicator.hpp"
 #include "real.hpp"
 
@@ -61,6 +63,7 @@ void forget(State* state) {
     if (on_free != nullptr)
         on_free(state->handle);
     nccl::Communicator::retire(std::move(state->nccl));
+    end_merged(*state);
     if (!state->given_up)
         delete state;
 }
@@ -132,7 +135,11 @@ State* make(MPI_Comm comm) {
 constinit Farewell on_free = nullptr;
 
 bool State::needs_setup(int device) const {
-    return !setup_given_up && (device != ordinal || (nccl != nullptr && !nccl->usable()));
+    return !setup_given_up && (device != ordinal || nccl_failed());
+}
+
+bool State::nccl_failed() const {
+    return nccl != nullptr && !nccl->usable();
 }
 
 State* of(MPI_Comm comm) {
@@ -180,6 +187,23 @@ std::string where(CallId call, MPI_Comm comm) {
 bool lives(MPI_Comm comm) {
     const std::scoped_lock lock(states_mutex);
     return std::any_of(states().begin(), states().end(), [&](const State* state) { return state->handle == comm; });
+}
+
+bool revoke_private_comms() {
+    bool any = false;
+    const std::scoped_lock lock(states_mutex);
+    for (State* state : states()) {
+        if (state->revoked || !error::is_revoked(state->handle))
+            continue;
+        state->revoked = any = true;
+        if (state->merged != MPI_COMM_NULL)
+            error::revoke(state->merged);
+        if (state->order != nullptr)
+            error::revoke(state->order->private_comm());
+        if (state->slots != nullptr && state->slots->order() != nullptr)
+            error::revoke(state->slots->order()->private_comm());
+    }
+    return any;
 }
 
 Freeing::Freeing(MPI_Comm comm) : comm_(comm), outer_(freeing) {

@@ -41,13 +41,18 @@ struct State {
     bool inter = false;  // intercommunicator
     bool spans_jobs =
         false;  // has members outside this job's MPI_COMM_WORLD, whose settings and drivers this job has not agreed on
+    MPI_Comm merged = MPI_COMM_NULL;  // of an intercommunicator (comm/merged.hpp); null where its groups span jobs, or
+                                      // MPI_Comm_idup has made it
     std::uint64_t agreed_calls = 0;
-    // What an agreement sends and receives. It is here and not on the stack: an agreement that timed out is still under
-    // way.
-    std::array<std::int64_t, 12> ballot_mine{}, ballot_all{};
+    // What a blocking agreement sends and receives. One that is given up is still under way in MPI, and keeps these.
+    struct Ballots {
+        std::array<std::int64_t, 12> mine{}, all{};
+    };
+    std::shared_ptr<Ballots> ballots = std::make_shared<Ballots>();
     // Some rank never came to an agreement, on which MPI is still at work: neither this state nor the communicator may
     // be freed.
     bool given_up = false;
+    bool revoked = false;  // and the private communicators with it; only set where processes may be lost
     // The shared page by which blocking calls agree, once some have; null where the ranks do not share memory, or have
     // not tried yet.
     std::shared_ptr<SharedPage> page;
@@ -88,6 +93,7 @@ struct State {
     // Does a call on `device` need a set-up first? It does where this rank's device has changed, or the NCCL
     // communicator has failed.
     bool needs_setup(int device) const;
+    bool nccl_failed() const;  // an operation on the NCCL communicator that it has
 };
 
 // Returns the state of a valid communicator, or nullptr when it cannot be had (out of memory, MPI not up).
@@ -107,6 +113,10 @@ extern Farewell on_free;
 
 // Has the communicator a state? One that has been freed has none.
 bool lives(MPI_Comm comm);
+
+// Finds the communicators that have been revoked since the last time, and revokes their private ones (comm/losses.hpp).
+// Returns whether there are any.
+bool revoke_private_comms();
 
 // For texts: a call with the rank and the communicator on which it is made, if that lives: "MPI_Recv on rank 0 of
 // MPI_COMM_WORLD (2 ranks)".

@@ -142,7 +142,7 @@ int alone(const Call& call, Real real) {
 int refused(const Call& call, Real real) {
     const coll::Presence presence = coll::on_device(call);
     if (presence != coll::Presence::kData)
-        return local(call, real, presence, Reason::kNotBuilt);
+        return local(call, real, presence, Reason::kOutsideNccl);
     return error::raise(
         call, MPI_ERR_BUFFER,
         fmt::format("{}: a buffer is device memory, and this call is not yet on device memory in Switchyard {}: {}",
@@ -163,7 +163,7 @@ std::string why_erroneous(CallId id) {
 int erroneous(const Call& call, Real real) {
     const coll::Presence presence = coll::on_device(call);
     if (presence != coll::Presence::kData)
-        return local(call, real, presence, Reason::kNotBuilt);
+        return local(call, real, presence, Reason::kOutsideNccl);
     return error::raise(call, call.id == CallId::kFreeMem ? MPI_ERR_BASE : MPI_ERR_BUFFER,
                         fmt::format("{}: {}", name(call.id), why_erroneous(call.id)));
 }
@@ -174,8 +174,6 @@ int start_staged(const Call& call, Real real, coll::Presence presence, Reason re
     const bool averages = datatype::averages(call.op);
     if (!averages && (presence != coll::Presence::kData || settings::values().cuda_aware_mpi))
         return local(call, real, presence, reason);
-    if (!progress::engine_runs())
-        return refused(call, real);
     const call::Inside guard;
     return staging::begin(call, real, name_of(call), reason, coll::payload_bytes(call));
 }
@@ -185,9 +183,9 @@ int split(const Call& call, Real real) {
     const coll::Presence presence = coll::on_device(call);
     const bool ends = staging::ends_split(call.id);
     if (settings::values().cuda_aware_mpi || (presence == coll::Presence::kNothing && !ends))
-        return local(call, real, presence, Reason::kNotBuilt);
+        return local(call, real, presence, Reason::kOutsideNccl);
     const coll::Route route =
-        presence == coll::Presence::kNothing ? coll::Route{} : coll::Route{Carrier::kStaged, Reason::kNotBuilt};
+        presence == coll::Presence::kNothing ? coll::Route{} : coll::Route{Carrier::kStaged, Reason::kOutsideNccl};
     return reported(call, route,
                     [&] { return ends ? staging::end_split(call, real) : staging::begin_split(call, real); });
 }
@@ -236,9 +234,9 @@ int agreed(const Call& call, Real real, comm::State& comm, coll::Presence presen
     if (agreement.in_flight && comm.order == nullptr)
         return agreed_locally(call, real, comm, presence, agreement, Reason::kNoMemory, begun);
     const auto run = [&] {
-        const std::string failure = agreement.in_flight
-                                        ? coll::run_ordered(call, comm, agreement.print, std::move(*agreement.work))
-                                        : nccl::run(nccl::collective(std::move(*agreement.work)), comm.nccl);
+        const std::string failure =
+            agreement.in_flight ? coll::run_ordered(call, comm, agreement.print, std::move(*agreement.work))
+                                : nccl::run(nccl::collective(std::move(*agreement.work)), comm.nccl, comm.handle);
         return failure.empty() ? MPI_SUCCESS : coll::failed(call, comm, failure);
     };
     return reported(call, route, run, &begun);
@@ -249,7 +247,7 @@ int agreed(const Call& call, Real real, comm::State& comm, coll::Presence presen
 Reason reason_to_decide_alone(const Call& call, comm::State*& comm) {
     if (!call::job_agrees || call.owner.comm == MPI_COMM_NULL)
         return Reason::kSpansJobs;
-    if (!coll::size_is_unknown(call.id) && coll::under_threshold(call))
+    if (!coll::size_is_unknown(call) && coll::under_threshold(call))
         return Reason::kSmall;
     comm = comm::of(call.owner.comm);
     return comm == nullptr ? Reason::kNoMemory : coll::reason_to_stay_local(call, *comm);
@@ -263,7 +261,11 @@ int routed(const Call& call, Real real) {
     const coll::Presence presence = coll::on_device(call, comm);
     if (alone != Reason::kNone)
         return local(call, real, presence, alone);
-    if (coll::size_is_unknown(call.id))
+    if (comm->inter)
+        comm = comm::of(comm->merged);
+    if (comm == nullptr)
+        return local(call, real, presence, Reason::kNoMemory);
+    if (coll::size_is_unknown(call))
         return comm->intervals[call.id].due() || error::nccl_is_required()
                    ? agreed(call, real, *comm, presence)
                    : local(call, real, presence, Reason::kNotAsked);
@@ -296,7 +298,7 @@ int begun_routed(const Call& call, Real real) {
         alone = Reason::kOperator;
     const bool may_have_order =
         alone == Reason::kNone && (comm->order != nullptr || (persistent(call.id) && !comm->duplicated));
-    if (alone == Reason::kNone && (!may_have_order || !progress::engine_runs()))
+    if (alone == Reason::kNone && !may_have_order)
         alone = Reason::kNotReady;
     if (alone != Reason::kNone)
         return start_staged(call, real, presence, alone);
@@ -310,13 +312,11 @@ int begun_routed(const Call& call, Real real) {
 int one_sided(const Call& call, Real real) {
     const coll::Presence presence = coll::on_device(call);
     if (presence != coll::Presence::kData || settings::values().cuda_aware_mpi)
-        return local(call, real, presence, Reason::kNotBuilt);
-    if (call.request != nullptr && !progress::engine_runs())
-        return refused(call, real);
+        return local(call, real, presence, Reason::kOutsideNccl);
     const call::Inside guard;
     if (call.request != nullptr)
-        return window::begin(call, real, Reason::kNotBuilt, coll::payload_bytes(call));
-    return reported(call, {Carrier::kStaged, Reason::kNotBuilt}, [&] { return window::stage(call, real); });
+        return window::begin(call, real, Reason::kOutsideNccl, coll::payload_bytes(call));
+    return reported(call, {Carrier::kStaged, Reason::kOutsideNccl}, [&] { return window::stage(call, real); });
 }
 
 int made_window(const Call& call, Real real) {
@@ -324,7 +324,7 @@ int made_window(const Call& call, Real real) {
     if (presence == coll::Presence::kNothing || settings::values().cuda_aware_mpi)
         return host(call, real);
     const call::Inside guard;
-    return reported(call, {Carrier::kStaged, Reason::kNotBuilt}, [&] { return window::create(call, real); });
+    return reported(call, {Carrier::kStaged, Reason::kOutsideNccl}, [&] { return window::create(call, real); });
 }
 
 int matched(const Call& call, Real real) {
@@ -359,8 +359,8 @@ int take_any(const Call& call, Real real) {
             if (call.win != nullptr)
                 return made_window(call, real);
             return blocking(call.id) || call.request == nullptr
-                       ? local(call, real, coll::on_device(call), Reason::kNotBuilt)
-                       : start_staged(call, real, coll::on_device(call), Reason::kNotBuilt);
+                       ? local(call, real, coll::on_device(call), Reason::kOutsideNccl)
+                       : start_staged(call, real, coll::on_device(call), Reason::kOutsideNccl);
         case Treatment::kErroneous:
             return erroneous(call, real);
         default:

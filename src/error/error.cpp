@@ -1,11 +1,15 @@
 #include "error/error.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 
 #include "call/depth.hpp"
+#include "error/loss.hpp"
 #include "real.hpp"
+#include "settings/settings.hpp"
 
 namespace swy::error {
 namespace {
@@ -14,7 +18,7 @@ namespace {
 // rotation: a program that reads an error's text before kCodesPerClass further errors of that class finds its own.
 // MPI_Waitall may return many.
 constexpr std::size_t kCodesPerClass = 256;
-constexpr int kClasses = 64;
+constexpr int kClasses = 96;  // Open MPI 5 has 93
 
 struct Codes {
     std::array<int, kCodesPerClass> code{};
@@ -86,9 +90,34 @@ int through_handler(const Owner& owner, int code) {
     }
 }
 
+std::atomic<bool> timed_out{false};
+
+void say_timeout() {
+    if (timed_out.load(std::memory_order_relaxed) && timed_out.exchange(false) && on_timeout != nullptr)
+        on_timeout("SWITCHYARD_TIMEOUT");
+}
+
+void abort_if_wanted(int mpi_class, const std::string& text) {
+    if (mpi_class != MPI_ERR_OTHER || settings::values().on_failure != settings::OnFailure::kAbort)
+        return;
+    std::fprintf(stderr, "switchyard: %s. The job ends here (SWITCHYARD_ON_FAILURE=abort).\n", text.c_str());
+    if (before_abort != nullptr)
+        before_abort("MPI_Abort");
+    real::Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+}
+
 }  // namespace
 
+constinit Saying before_abort = nullptr;
+constinit Saying on_timeout = nullptr;
+
+void note_timeout() {
+    timed_out.store(true, std::memory_order_relaxed);
+}
+
 int code(int mpi_class, const std::string& text) {
+    say_timeout();
+    abort_if_wanted(mpi_class, text);
     return code_with(mpi_class, text);
 }
 
@@ -100,7 +129,9 @@ int raise(const Owner& owner, int mpi_class, const std::string& text) {
         std::fprintf(stderr, "switchyard: %s\n", text.c_str());
         return mpi_class;
     }
-    const int code = code_with(mpi_class, text);
+    say_timeout();
+    abort_if_wanted(mpi_class, text);
+    const int code = code_with(class_of(asked, mpi_class), text);
     if (!handler_returns(
             asked))  // a fatal handler shows MPI_MAX_ERROR_STRING characters at most, and a user's may show none
         std::fprintf(stderr, "switchyard: %s\n", text.c_str());

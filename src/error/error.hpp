@@ -20,4 +20,14 @@ int raise(const Owner& owner, int mpi_class, const std::string& text);
 // Returns the code without raising the error, for a status beside that of the error that is raised.
 int code(int mpi_class, const std::string& text);
 
+// With SWITCHYARD_ON_FAILURE=abort an error of MPI_ERR_OTHER, which is none of the program's making, ends the job. What
+// is to be done before that, which init/lifecycle.cpp knows.
+using Saying = void (*)(const char* why);
+extern Saying before_abort;
+
+// A wait has been given up for SWITCHYARD_TIMEOUT. The next error has `on_timeout` called first, with that name: by
+// then the other ranks have been told, for whom every moment counts.
+void note_timeout();
+extern Saying on_timeout;
+
 }  // namespace swy::error

@@ -9,13 +9,15 @@ void remember(MPI_Datatype type, std::size_t size) {
     const auto handle = reinterpret_cast<std::uintptr_t>(type);
     SmallCount& place = small_counts[datatype::quick_slot(handle)];
     std::uintptr_t expected = kFree;
-    if (place.type.load(std::memory_order_relaxed) != kFree ||
+    if (call::merged_communicators.load() != 0 || place.type.load(std::memory_order_relaxed) != kFree ||
         !place.type.compare_exchange_strong(expected, kBeingWritten))
         return;
     // Where the job needs no agreement, size does not matter: no valid count is too large.
     place.below.store(call::job_agrees ? call::threshold / size + (call::threshold % size != 0) : SIZE_MAX,
                       std::memory_order_relaxed);
-    place.type.store(handle, std::memory_order_release);
+    place.type.store(handle);
+    if (call::merged_communicators.load() != 0)  // since the first look
+        place.type.store(kFree);
 }
 
 }  // namespace

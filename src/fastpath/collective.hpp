@@ -38,7 +38,8 @@ inline bool is_predefined(MPI_Datatype type) {
 // Tells whether a routed collective of a predefined type needs no agreement because of its size, which is the same on
 // all ranks.
 inline bool small(MPI_Count count, std::size_t size) {
-    return size != 0 && (!call::job_agrees || (count >= 0 && static_cast<std::size_t>(count) * size < call::threshold));
+    return size != 0 && (!call::job_agrees || (count >= 0 && static_cast<std::size_t>(count) * size < call::threshold &&
+                                               call::merged_communicators.load(std::memory_order_relaxed) == 0));
 }
 bool small(MPI_Count count, MPI_Datatype type);
 
@@ -61,7 +62,8 @@ inline bool known_small(MPI_Count count, MPI_Datatype type) {
     return static_cast<std::size_t>(count) < small_below(type);
 }
 
-// Forgets all entries when MPI starts, since the threshold may have changed.
+// Forgets all entries: when MPI starts, since the threshold may have changed, and when there is the first merged
+// communicator, as long as which none is remembered.
 void forget_small_counts();
 
 // The same as small() for `count` elements of each rank.

@@ -111,16 +111,20 @@ inline bool known_under_limit(MPI_Count count, MPI_Datatype type) {
     return datatype::known_predefined(type) && under_limit(count, datatype::known_size(type));
 }
 
-// A receive of MPI's own that has room for fewer bytes is not watched: MPI itself reports that a message there is too
-// long, and what it leaves of an envelope lacks 8 bytes of checksum or more, which no later message into the same
-// memory can make good by chance.
+// A receive of MPI's own that has room for fewer bytes need not be watched as long as none that fails returns: MPI
+// itself reports that a message there is too long, and what it leaves of an envelope lacks 8 bytes of checksum or more,
+// which no later message into the same memory can make good by chance. Where it returns, the sender has to be released.
 inline constexpr std::size_t kLeastWatched = call::kEnvelopeBytes - sizeof(std::uint64_t);
+
+inline bool is_unwatched(std::size_t bytes) {
+    return bytes < kLeastWatched && !errors_return.load(std::memory_order_relaxed);
+}
 
 // False for a type of the program's and one that has not been looked up yet.
 inline bool known_unwatched(MPI_Count count, MPI_Datatype type) {
     const auto elements = static_cast<std::size_t>(count);
     return datatype::known_predefined(type) && elements < kLeastWatched &&
-           elements * datatype::known_size(type) < kLeastWatched;
+           is_unwatched(elements * datatype::known_size(type));
 }
 
 // The same for types and sizes of receives that are given to MPI and watched.
@@ -143,7 +147,7 @@ inline int watched(CallId id, int code, void* address, MPI_Count count, MPI_Data
                    const MPI_Request* request) {
     const auto elements = static_cast<std::size_t>(count);
     const std::size_t bytes = elements * datatype::predefined_size(type);
-    if (bytes < kLeastWatched || !envelopes || code != MPI_SUCCESS || source == MPI_PROC_NULL)
+    if (is_unwatched(bytes) || !envelopes || code != MPI_SUCCESS || source == MPI_PROC_NULL)
         return code;
     request::HostReceive receive{.address = address,
                                  .count = elements,

@@ -11,13 +11,16 @@
 #include "call/job.hpp"
 #include "coll/comm_created.hpp"
 #include "coll/tuning.hpp"
+#include "comm/gates.hpp"
 #include "comm/job_messages.hpp"
+#include "comm/losses.hpp"
 #include "comm/setup.hpp"
 #include "comm/state.hpp"
 #include "datatype/extension.hpp"
 #include "datatype/layout.hpp"
 #include "device/device.hpp"
 #include "error/error.hpp"
+#include "error/loss.hpp"
 #include "ext/named/named.hpp"
 #include "ext/stream/communicator.hpp"
 #include "fastpath/collective.hpp"
@@ -38,6 +41,8 @@
 #include "report/routes.hpp"
 #include "report/trace_file.hpp"
 #include "settings/settings.hpp"
+#include "settings/slurm.hpp"
+#include "tool/variables.hpp"
 
 namespace swy::init {
 namespace {
@@ -173,11 +178,23 @@ void look_at_error_handlers() {
 // Starts the messages between ranks that the program does not see, and point-to-point, which needs them.
 int start_messages() {
     const int rc = comm::start_control();
+    if (rc == MPI_SUCCESS)
+        comm::start_losses(p2p::lose);
     return rc != MPI_SUCCESS ? rc : p2p::start();
 }
 
 bool wants_report(const settings::Values& values) {
     return values.report != settings::ReportTo::kOff;
+}
+
+// Once for the job, or for the step of jobs that should have been one. Programs that use no GPU may mean it so.
+void look_at_slurm(const std::string& alone) {
+    int rank = 0, size = 0;
+    real::Comm_rank(MPI_COMM_WORLD, &rank);
+    real::Comm_size(MPI_COMM_WORLD, &size);
+    const std::string problem = size == 1 ? alone : settings::gpus_hidden_by_slurm();
+    if (rank == 0 && settings::is_first_task() && !problem.empty())
+        std::fprintf(stderr, "switchyard: %s\n", problem.c_str());
 }
 
 void begin_routes(const settings::Values& values) {
@@ -186,10 +203,15 @@ void begin_routes(const settings::Values& values) {
 }
 
 void begin_recording(const settings::Values& values) {
-    if (!report::flight::start(report::covers_host_calls, mpi_version()))
+    if (!report::flight::start(report::covers_host_calls, mpi_version(), values.stall))
         return;
     const bool to_file = values.report == settings::ReportTo::kJson;
-    report::begin_last_words(to_file ? values.report_file : wants_report(values) ? "-" : "");
+    error::before_abort = report::say_last_words;
+    error::on_timeout = report::say_what_ranks_are_in;
+    report::begin_last_words(to_file                ? values.report_file
+                             : wants_report(values) ? "-"
+                                                    : "",
+                             values.trace ? report::write_own_trace : nullptr);
 }
 
 // Report and trace are gathered over MPI_COMM_WORLD. Where there never was one, their absence is explained once.
@@ -207,7 +229,7 @@ void explain_missing_report() {
 
 }  // namespace
 
-int after_init() {
+int after_init(const std::string& alone) {
     const call::Inside guard;
     settings::Values values;
     std::string problems = settings::read(values);
@@ -221,6 +243,7 @@ int after_init() {
         if (const int rc = named::share_group_file(values.groups_file); rc != MPI_SUCCESS)
             return rc;
     begin_world(values);
+    error::start_survival();
     std::string bad_file;
     if (const int rc = coll::share_tuning(bad_file); rc != MPI_SUCCESS)
         return rc;
@@ -231,22 +254,26 @@ int after_init() {
         return MPI_SUCCESS;
     if (const int rc = comm::start(); rc != MPI_SUCCESS)
         return rc;
-    if (const std::string obstacle = progress::start_engine(); gpus && !obstacle.empty())
-        std::fprintf(stderr, "switchyard: %s: non-blocking calls on device memory give an error\n", obstacle.c_str());
+    progress::start_engine();
+    if (gpus && progress::calls_step())
+        if (const int rc = comm::open_gates(); rc != MPI_SUCCESS)
+            return rc;
     if (gpus)
         if (const int rc = start_messages(); rc != MPI_SUCCESS)
             return rc;
     if (gpus)
         device::find_host_ranges();  // whether this process loads a driver or not
+    if (gpus)
+        look_at_slurm(alone);
     look_at_error_handlers();
     call::job_agrees = gpus;
     fastpath::forget_small_counts();
     driver_watch::watch();
     report::covers_host_calls = wants_report(values) || values.trace;
-    if (values.status && (gpus || wants_report(values)))
+    if (values.status && (gpus || wants_report(values) || values.trace))
         begin_recording(values);
     begin_routes(values);
-    report::enabled = report::covers_host_calls || report::tells_routes;
+    report::enabled = report::covers_host_calls || report::tells_routes || tool::counts_calls;
     if (values.trace)
         report::begin_trace();
     if (report::covers_host_calls)
@@ -266,13 +293,16 @@ void before_finalize() {
         const report::Facts last = reports ? facts() : report::Facts{};
         const report::flight::Operation here(CallId::kFinalize, Owner(MPI_COMM_WORLD));
         stream::Communicator::finish_all();
-        p2p::finish();
+        const MPI_Comm left = error::left_of(MPI_COMM_WORLD);
+        p2p::finish(error::survives ? left : comm::control_communicator());
         call::job_agrees = false;
+        comm::close_gates();
         comm::stop();
         nccl::Communicator::end_all();
+        comm::stop_losses();
         comm::stop_control();
-        if (reports)
-            report::write(last);
+        if (reports && left != MPI_COMM_NULL)
+            report::write(last, left);
         if (settings::values().trace)
             report::write_trace();
         report::enabled = report::covers_host_calls = false;

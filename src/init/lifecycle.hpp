@@ -8,8 +8,10 @@ namespace swy::init {
 
 // Called once MPI is up, before the program's MPI_Init returns; collective over MPI_COMM_WORLD. Reads the settings,
 // learns whether any node of the job has a GPU driver, and opens the driver watch accordingly. A bad setting is raised
-// as an MPI error on MPI_COMM_WORLD. Returns MPI's code.
-int after_init();
+// as an MPI error on MPI_COMM_WORLD. Returns MPI's code. `alone`: what is wrong if this process is the only one of its
+// job,
+// "" for nothing (settings/slurm.hpp); it is said in a job with GPUs.
+int after_init(const std::string& alone);
 
 // Called before MPI goes down, collective over MPI_COMM_WORLD: ends NCCL communicators, writes the report, frees device
 // resources unless a session still needs them. Does nothing where MPI_Finalize itself will have it done, after the

@@ -15,6 +15,7 @@
 #include "nccl/library.hpp"
 #include "nccl/mapping.hpp"
 #include "nccl/packing.hpp"
+#include "pack/group.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::nccl {
@@ -345,7 +346,7 @@ Reason prepare_contiguous(const Row* row, const Call& call, int rank, int size, 
     // ranks other than the root.
     const Operand* sized = ends.recv != nullptr ? ends.recv : ends.send;
     if (sized == nullptr)
-        return Reason::kNotBuilt;
+        return Reason::kInvalid;
     if (const Reason mapped = map_elements(*row, call, *sized, rank, work); mapped != Reason::kNone)
         return row->reduces ? plan_reduction(call, mapped, rank, size, work) : mapped;
     void* send = nullptr;
@@ -374,7 +375,9 @@ Reason prepare_contiguous(const Row* row, const Call& call, int rank, int size, 
 Reason prepare(const Call& call, int rank, int size, Work& work) {
     const Row* row = row_of(call.id);
     if (row == nullptr)
-        return Reason::kNotBuilt;
+        return Reason::kOutsideNccl;
+    if (pack::group_of(call.owner.comm).inter)
+        return plan_between_groups(call, rank, size, work);
     if (!PackedCall::wanted(call))
         return prepare_contiguous(row, call, rank, size, work);
     PackedCall packed;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "datatype/layout.hpp"
 #include "nccl/group_call.hpp"
+#include "pack/group.hpp"
 #include "pack/neighbours.hpp"
 
 namespace swy::nccl {
@@ -24,7 +26,7 @@ class Blocks {
         const MPI_Count count = operand_->counts() ? operand_->counts()[r] : operand_->count;
         const MPI_Datatype type = operand_->types != nullptr ? operand_->types[r] : operand_->type;
         if (count < 0 || (count > 0 && type == MPI_DATATYPE_NULL))
-            obstacle = std::max(obstacle, Reason::kNotBuilt);  // an error of the program's, which MPI reports
+            obstacle = std::max(obstacle, Reason::kInvalid);  // an error of the program's, which MPI reports
         if (count <= 0 || type == MPI_DATATYPE_NULL)
             return {nullptr, 0, peer};
         const datatype::Layout& layout = layout_of(type);
@@ -63,7 +65,8 @@ class Blocks {
 class ExchangePlan {
   public:
     ExchangePlan(const Call& call, int rank, int size, Work& work)
-        : send_(&call.operands.front()),
+        : call_(call.id),
+          send_(&call.operands.front()),
           receive_(&call.operands.back()),
           sends_(send_),
           receives_(receive_),
@@ -125,7 +128,7 @@ class ExchangePlan {
     Reason neighbours(MPI_Comm comm) {
         const pack::Neighbours found = pack::neighbours_of(comm);
         if (twice(found.sources) || twice(found.targets))
-            return Reason::kNotBuilt;
+            return Reason::kSeveralEdges;
         for (int i = 0; i < static_cast<int>(found.targets.size()); ++i)
             if (found.targets[static_cast<std::size_t>(i)] != MPI_PROC_NULL)
                 send(i, found.targets[static_cast<std::size_t>(i)]);
@@ -133,6 +136,25 @@ class ExchangePlan {
             if (found.sources[static_cast<std::size_t>(i)] != MPI_PROC_NULL)
                 receive(i, found.sources[static_cast<std::size_t>(i)]);
         return Reason::kNone;
+    }
+
+    // Rank r of the other group has block r of what goes to all of it or comes from all of it.
+    void between_groups(const TwoGroups& groups) {
+        const CallId id = blocking_form(call_);
+        const bool to_root = id == CallId::kGather || id == CallId::kGatherv;
+        const bool from_root = id == CallId::kBcast || id == CallId::kScatter || id == CallId::kScatterv;
+        if (work_.root == MPI_PROC_NULL && (to_root || from_root))
+            return;
+        if (work_.root >= 0 && to_root)
+            return send(0, groups.first_others + work_.root);
+        if (work_.root >= 0 && from_root)
+            return receive(0, groups.first_others + work_.root);
+        for (int r = 0; r < groups.others; ++r) {
+            if (!to_root)
+                send(r, groups.first_others + r);
+            if (!from_root)
+                receive(r, groups.first_others + r);
+        }
     }
 
     // Determines the location of the blocks and acquires the memory that is needed.
@@ -204,6 +226,7 @@ class ExchangePlan {
         return take_location(block.data, work_);
     }
 
+    const CallId call_;
     const Operand* send_;
     const Operand* receive_;
     Blocks sends_, receives_;
@@ -239,6 +262,29 @@ Reason plan(const Call& call, int rank, int size, Work& work) {
                 return obstacle;
     }
     return plan.finish();
+}
+
+Reason plan_between_groups(const Call& call, int rank, int size, Work& work) {
+    const pack::Group group = pack::group_of(call.owner.comm);
+    TwoGroups groups{group.own, group.others, group.rank};
+    groups.first_own = rank == group.rank ? 0 : group.others;
+    groups.first_others = groups.first_own == 0 ? group.own : 0;
+    const bool in_place = std::any_of(call.operands.begin(), call.operands.end(),
+                                      [](const Operand& operand) { return operand.address == MPI_IN_PLACE; });
+    const bool root = call.root == MPI_PROC_NULL || call.root == MPI_ROOT || call.root < group.others;
+    if (in_place || !root)
+        return Reason::kInvalid;  // an error of the program's, which MPI reports
+    work.id = call.id;
+    work.root = call.root;
+    if (call.op != MPI_OP_NULL)
+        return plan_reduction_between_groups(call, groups, work);
+    ExchangePlan plan(call, rank, size, work);
+    plan.between_groups(groups);
+    const Reason obstacle = plan.finish();
+    Stage& only = work.stages.emplace_back();
+    only.sends = std::move(work.sends);
+    only.receives = std::move(work.receives);
+    return obstacle;
 }
 
 ncclResult_t exchange(const Launch& l, const std::vector<Block>& sends, const std::vector<Block>& receives) {

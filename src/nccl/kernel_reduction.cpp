@@ -159,7 +159,144 @@ class ReductionPlan {
     std::byte* landing_ = nullptr;
 };
 
+// The same between groups.
+class ReductionBetweenGroups {
+  public:
+    ReductionBetweenGroups(const Call& call, const TwoGroups& groups, const datatype::Reduction& what, Work& work)
+        : id_(blocking_form(call.id)), groups_(groups), what_(what), root_(call.root), work_(work) {
+        const Operand& sized = call.operands.back();
+        total_ = static_cast<std::size_t>(std::max<MPI_Count>(sized.count, 0));
+        if (id_ == CallId::kReduceScatterBlock)
+            total_ *= static_cast<std::size_t>(groups.own);
+        send_ = static_cast<std::byte*>(call.operands.front().address);
+        recv_ = static_cast<std::byte*>(sized.address);
+    }
+
+    bool sends() const { return id_ != CallId::kReduce || root_ >= 0; }
+    bool receives() const { return id_ != CallId::kReduce || root_ == MPI_ROOT; }
+
+    Reason make() {
+        work_.stages.resize(2);
+        if (sends() && !collect_and_reduce())
+            return Reason::kNoMemory;
+        if (receives())
+            receive();
+        return Reason::kNone;
+    }
+
+  private:
+    // Has `of` ranks reduce equally many elements.
+    Part part(int r, int of) const {
+        const auto ranks = static_cast<std::size_t>(of);
+        const std::size_t each = (total_ + ranks - 1) / ranks;
+        const std::size_t first = std::min(total_, each * static_cast<std::size_t>(r));
+        return {first, std::min(total_ - first, each)};
+    }
+    // The elements of the result that rank r gets, of a group of `of`.
+    Part wanted(int r, int of) const {
+        if (id_ != CallId::kReduceScatterBlock)
+            return {0, total_};
+        const std::size_t each = total_ / static_cast<std::size_t>(of);
+        return {each * static_cast<std::size_t>(r), each};
+    }
+    static Part common(const Part& a, const Part& b) {
+        const std::size_t first = std::max(a.first, b.first);
+        const std::size_t end = std::min(a.first + a.count, b.first + b.count);
+        return {first, end > first ? end - first : 0};
+    }
+    std::size_t bytes(std::size_t elements) const { return elements * what_.bytes; }
+
+    // Collects this rank's part of its group's data, a slot for each, and reduces into the last.
+    bool collect_and_reduce() {
+        const Part mine = part(groups_.me, groups_.own);
+        const std::size_t slot = bytes(mine.count);
+        const std::size_t all = slot * static_cast<std::size_t>(groups_.own);
+        if (all != 0 && device::Scratch::acquire(work_.location.context, all, work_.scratch) != 0)
+            return false;
+        auto* const slots = static_cast<std::byte*>(work_.scratch.data());
+        for (int r = 0; r < groups_.own; ++r) {
+            std::byte* const theirs = slots + slot * static_cast<std::size_t>(r);
+            const Part part_of_r = part(r, groups_.own);
+            if (r == groups_.me && slot != 0)
+                work_.stages[0].copies.push_back({theirs, send_ + bytes(mine.first), slot});
+            if (r != groups_.me && slot != 0)
+                work_.stages[0].receives.push_back({theirs, slot, groups_.first_own + r});
+            if (r != groups_.me && part_of_r.count != 0)
+                work_.stages[0].sends.push_back(
+                    {send_ + bytes(part_of_r.first), bytes(part_of_r.count), groups_.first_own + r});
+            if (r != 0 && slot != 0)
+                work_.stages[1].reductions.push_back({reinterpret_cast<std::uint64_t>(theirs - slot),
+                                                      reinterpret_cast<std::uint64_t>(theirs), mine.count, what_.op});
+        }
+        hand_out(mine, slots + slot * static_cast<std::size_t>(groups_.own - 1));
+        return true;
+    }
+
+    void hand_out(const Part& mine, std::byte* result) {
+        for (int r = 0; r < groups_.others; ++r) {
+            if (id_ == CallId::kReduce && r != root_)
+                continue;
+            if (const Part piece = common(mine, wanted(r, groups_.others)); piece.count != 0)
+                work_.stages[1].sends.push_back(
+                    {result + bytes(piece.first - mine.first), bytes(piece.count), groups_.first_others + r});
+        }
+    }
+
+    void receive() {
+        const Part mine = wanted(groups_.me, groups_.own);
+        for (int r = 0; r < groups_.others; ++r)
+            if (const Part piece = common(part(r, groups_.others), mine); piece.count != 0)
+                work_.stages[1].receives.push_back(
+                    {recv_ + bytes(piece.first - mine.first), bytes(piece.count), groups_.first_others + r});
+    }
+
+    const CallId id_;
+    const TwoGroups& groups_;
+    const datatype::Reduction& what_;
+    const int root_;
+    Work& work_;
+    std::size_t total_ = 0;  // elements of the result, of all ranks that share it
+    std::byte* send_ = nullptr;
+    std::byte* recv_ = nullptr;
+};
+
+// Determines the device of the operands, and its kernel that reduces this.
+Reason take_kernel(const Call& call, bool sends, bool receives, const datatype::Reduction& what, Work& work) {
+    if (sends)
+        if (const Reason obstacle = take_location(call.operands.front().address, work); obstacle != Reason::kNone)
+            return obstacle;
+    if (receives)
+        if (const Reason obstacle = take_location(call.operands.back().address, work); obstacle != Reason::kNone)
+            return obstacle;
+    device::Stream device_stream;
+    if (device::Stream::acquire(work.location.context, device_stream) != 0 || !device_stream.has_kernels())
+        return Reason::kOperator;
+    work.kernel =
+        static_cast<device::Kernel>(static_cast<int>(device::Kernel::kReduceInt8) + static_cast<int>(what.type));
+    return Reason::kNone;
+}
+
 }  // namespace
+
+Reason plan_reduction_between_groups(const Call& call, const TwoGroups& groups, Work& work) {
+    const CallId id = blocking_form(call.id);
+    if (id == CallId::kReduce && call.root == MPI_PROC_NULL) {
+        work.stages.emplace_back();  // without anything in it
+        return Reason::kNone;
+    }
+    const MPI_Datatype type = call.operands.back().type;
+    datatype::Reduction what;
+    if (id == CallId::kReduceScatter)
+        return Reason::kIntercomm;
+    if (!device::kernels_built() || datatype::is_float8(datatype::element_of(type).element) ||
+        !datatype::find_reduction(type, call.op, what))
+        return Reason::kOperator;
+    if (datatype::layout_of(type)->size != what.bytes)  // elements with gaps
+        return Reason::kDerivedType;
+    ReductionBetweenGroups plan(call, groups, what, work);
+    const Reason obstacle = take_kernel(call, plan.sends(), plan.receives(), what, work);
+    return obstacle != Reason::kNone ? obstacle : plan.make();
+}
 
 Reason plan_reduction(const Call& call, Reason otherwise, int rank, int size, Work& work) {
     const Ends ends = ends_of(call, rank);

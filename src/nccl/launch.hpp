@@ -38,6 +38,10 @@ struct Launch {
 // Determines what this rank sends, receives and copies. Parameters and result as those of prepare().
 Reason plan(const Call& call, int rank, int size, Work& work);
 
+// The same for all collectives between the groups of an intercommunicator, reductions too: `rank` and `size` are the
+// merged communicator's (comm/merged.hpp).
+Reason plan_between_groups(const Call& call, int rank, int size, Work& work);
+
 ncclResult_t exchange(const Launch& launch);
 ncclResult_t exchange(const Launch& launch, const std::vector<Block>& sends, const std::vector<Block>& receives);
 ncclResult_t gather(const Launch& launch);
@@ -50,5 +54,17 @@ ncclResult_t allgatherv(const Launch& launch);
 //
 // As prepare(). `otherwise` is why NCCL itself does not reduce this; it is returned where the kernels cannot either.
 Reason plan_reduction(const Call& call, Reason otherwise, int rank, int size, Work& work);
+
+// Both groups of an intercommunicator in its merged communicator.
+struct TwoGroups {
+    int own = 0, others = 0;              // numbers of ranks
+    int me = 0;                           // among the own ones
+    int first_own = 0, first_others = 0;  // ranks in the merged communicator
+};
+
+// The same between groups, for all operators: each group reduces its own data, a part on each rank, and sends the parts
+// to the ranks of the other group that get the result. Not MPI_Reduce_scatter, in which no rank knows the other group's
+// counts.
+Reason plan_reduction_between_groups(const Call& call, const TwoGroups& groups, Work& work);
 
 }  // namespace swy::nccl

@@ -279,12 +279,12 @@ std::optional<std::string> ended(const Operation& operation, const progress::Dea
     if (operation.done())
         return operation.failure();
     if (deadline.passed())
-        return "SWITCHYARD_TIMEOUT has passed: all ranks had entered the call, the transfer did not finish";
+        return deadline.why() + ": all ranks had entered the call, the transfer did not finish";
     return std::nullopt;
 }
 
-std::string run(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& communicator) {
-    const progress::Deadline deadline(settings::values().timeout);
+std::string run(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& communicator, MPI_Comm comm) {
+    const progress::Deadline deadline(settings::values().timeout, comm);
     Operation operation(std::move(job), communicator, Operation::On::kCommunicatorsStreams);
     operation.ready();
     operation.launch();
@@ -315,7 +315,7 @@ std::string wait_launched(Communicator& communicator) {
                 return *failure;
         }
         if (deadline.passed())
-            return "SWITCHYARD_TIMEOUT has passed";
+            return deadline.why();
         if (std::string other = communicator.failure_elsewhere(); !other.empty())
             return other;
         progress::progress();

@@ -66,7 +66,8 @@ class Operation {
 
 // Runs a job on the communicator's streams and waits, driving MPI's progress. Returns "" or the error: the communicator
 // then is aborted, and the other members, which wait for this one, are told.
-std::string run(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& communicator);
+// `comm`: of the ranks that take part.
+std::string run(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& communicator, MPI_Comm comm);
 
 // The outcome of a launched operation: nothing while it runs, otherwise its failure, "" on success.
 std::optional<std::string> ended(const Operation& operation, const progress::Deadline& deadline);

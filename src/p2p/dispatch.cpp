@@ -205,7 +205,7 @@ bool can_meet_envelope(const Call& call) {
 // Watches a receive of MPI's own that does not block and has been posted.
 void watch(const Call& call) {
     request::HostReceive receive = watched(call);
-    if (receive.bytes >= fastpath::kLeastWatched)
+    if (!fastpath::is_unwatched(receive.bytes))
         request::watch(*call.matching->request, std::move(receive));
 }
 
@@ -402,11 +402,6 @@ int dispatch(const Call& call, Real real) {
     if (plain_receive || (on_host && row.act == Act::kExchange && row.form == Form::kBlocking && counts_are_ints(call)))
         if (const std::optional<int> code = posted_host_receive(row, call))
             return *code;
-    if (!progress::engine_runs() && row.form != Form::kBlocking)
-        return error::raise(call, MPI_ERR_OTHER,
-                            std::string(name(call.id)) +
-                                ": a buffer is device memory, and non-blocking calls on device memory need an MPI that "
-                                "exports opal_progress_register: use Open MPI 4.1 or newer, or a blocking call");
     return row.form == Form::kPersistent ? persistent(row, call) : by_operation(row, call);
 }
 

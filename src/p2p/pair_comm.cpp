@@ -121,7 +121,7 @@ bool PairComm::make() {
         case nccl::Communicator::Making::kUnderWay:
             if (!deadline_.passed())
                 return false;
-            problem = "SWITCHYARD_TIMEOUT has passed while NCCL connected the two ranks";
+            problem = deadline_.why() + " while NCCL connected the two ranks";
             break;
         case nccl::Communicator::Making::kMade:
             enter(State::kGreeting);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "comm/losses.hpp"
 #include "p2p/service.hpp"
 #include "settings/settings.hpp"
 
@@ -271,6 +272,12 @@ bool step_pair_comms() {
         moved |= pair_comm->step();
     sweep();
     return moved;
+}
+
+void lose_pair_comms() {
+    for (const auto& pair_comm : cache().pair_comms)
+        if (comm::is_lost(pair_comm->peer))
+            pair_comm->break_off("the rank at the other end has failed", false);
 }
 
 void stop_pair_comms() {

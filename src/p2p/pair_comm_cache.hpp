@@ -44,6 +44,7 @@ std::uint64_t failed_pair_comms(int to);
 
 void hear_of_pair_comm(int rank, const Control& control);
 bool step_pair_comms();
+void lose_pair_comms();
 void stop_pair_comms();
 
 }  // namespace swy::p2p::pair_comms

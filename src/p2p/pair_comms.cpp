@@ -31,7 +31,7 @@ Reason obstacle_on(Devices devices) {
         if (std::count_if(devices.begin(), devices.end(), here) > 1)
             return Reason::kDuplicateGpu;
     }
-    return devices.size() > kMostDevices ? Reason::kNotBuilt : Reason::kNone;
+    return devices.size() > kMostDevices ? Reason::kManyBuffers : Reason::kNone;
 }
 
 // Returns why NCCL cannot transfer memory of this end's payload; kNone if it can.
@@ -45,7 +45,7 @@ Reason obstacle_here(const pack::Payload& payload) {
     // A device-wide synchronisation waits for all that runs on the device, transfers that peers have yet to launch
     // included: two ranks would wait for each other.
     if (settings::values().sync == settings::Sync::kDevice)
-        return Reason::kNotBuilt;
+        return Reason::kDeviceSync;
     if (nccl::too_old())
         return Reason::kOldNccl;
     return nccl::load() == nullptr ? Reason::kNoNccl : Reason::kNone;
@@ -209,6 +209,10 @@ void handle_control(int rank, const Control& control) {
 
 bool step() {
     return step_pair_comms();
+}
+
+void lose() {
+    lose_pair_comms();
 }
 
 void start() {

@@ -50,6 +50,7 @@ void take_offer(const Control& clear, int from, const pack::Payload& payload);
 void handle_control(int rank, const Control& control);
 
 bool step();  // the engine's service: drives set-up, transfers and end of pair communicators
+void lose();  // breaks off those to failed ranks
 void start();
 void stop();  // under the engine's lock; nccl::Communicator::end_all() must follow
 

@@ -211,7 +211,7 @@ class Round final : public progress::Operation {
   public:
     explicit Round(std::shared_ptr<Message> message)
         : Operation(message->call(), message->comm()), message_(std::move(message)) {
-        record_.route(Carrier::kStaged, Reason::kNotBuilt, message_->bytes());
+        record_.route(Carrier::kStaged, Reason::kOutsideNccl, message_->bytes());
     }
 
     std::string describe() const override {

@@ -7,6 +7,7 @@
 
 #include "call/counted.hpp"
 #include "comm/world.hpp"
+#include "error/loss.hpp"
 #include "error/required.hpp"
 #include "fastpath/message.hpp"
 #include "p2p/pair_comms.hpp"
@@ -167,17 +168,13 @@ bool Receive::step() {
         return look();
     if (choosing_)
         choose();
-    if (transfer_ == nullptr)
+    if (!transfer_.begun())
         return false;
-    if (!transfer_->done() && deadline_->passed()) {
-        deadline_.emplace(0);
-        transfer_->give_up("SWITCHYARD_TIMEOUT has passed: both ranks were ready, the transfer did not finish");
-    }
     if (copying_)
         if (Receive* other = sharing_.who_reads())
             other->poll();
-    const bool moved = !transfer_->done() && transfer_->step();
-    if (transfer_->done())
+    const bool moved = transfer_.step();
+    if (!transfer_.under_way())
         transferred();
     return moved;
 }
@@ -187,7 +184,7 @@ std::string Receive::describe() const {
     const std::string tag = tag_ == MPI_ANY_TAG ? "any tag" : fmt::format("tag {}", tag_);
     const bool has_come = request_ == MPI_REQUEST_NULL;
     const char* state = !has_come                              ? "no message has come"
-                        : transfer_ == nullptr                 ? "the sender has not answered"
+                        : !transfer_.begun()                   ? "the sender has not answered"
                         : clear_.how == How::kStaged           ? "its transfer through host memory has not ended"
                         : copying_ || clear_.how == How::kCopy ? "its copy has not ended"
                                                                : "its transfer over NCCL has not ended";
@@ -207,9 +204,10 @@ bool Receive::look() {
 
 // Tells whether MPI has received. The only error that matters is that of a message which is too long. The length says
 // so, and MPI need not be asked for the code, which calls an error handler; over UCX it may be any communicator's,
-// since Open MPI forgets that of an MPI_Imrecv. Only over libfabric the length may then be that of another message.
+// since Open MPI forgets that of an MPI_Imrecv. Only over libfabric the length may then be that of another message; and
+// where processes may be lost, their loss is an error too.
 bool Receive::ended(MPI_Status& status, int& code) {
-    if (request::message_layer() == "cm")
+    if (request::message_layer() == "cm" || error::survives)
         return request::has_ended(request_, Owner(comm()), status, code);
     int flag = 0;
     code = real::Request_get_status(request_, &flag, &status);
@@ -239,10 +237,9 @@ bool Receive::overdue() {
     progress::keep_until(std::exchange(request_, MPI_REQUEST_NULL), std::make_shared<BounceBuffer>(std::move(bounce_)));
     const std::string from = source_ == MPI_ANY_SOURCE ? "any rank" : fmt::format("rank {}", source_);
     fail(MPI_ERR_OTHER,
-         fmt::format("{} of up to {} bytes from {}: SWITCHYARD_TIMEOUT has passed and no message has come "
-                     "whole. The sender is of a job that was started apart: it has not come to its send, "
-                     "or is gone",
-                     name(call()), payload_.bytes, from));
+         fmt::format("{} of up to {} bytes from {}: {} and no message has come whole. The sender is of a job that was "
+                     "started apart: it has not come to its send, or is gone",
+                     name(call()), payload_.bytes, from, deadline_->why()));
     return true;
 }
 
@@ -305,6 +302,7 @@ bool Receive::ask_sender() {
     if (sender < 0)
         return false;
     slot_ = enter(this);
+    sender_ = sender;
     send_control(sender, {.type = MessageType::kWhich, .key = {source_, state->rank, tag_}, .slot = slot_});
     return true;
 }
@@ -336,6 +334,7 @@ void Receive::ordinary(std::size_t bytes) {
 
 void Receive::matched(const call::Envelope& envelope) {
     envelope_ = envelope;
+    sender_ = static_cast<int>(envelope.sender);
     bytes_ = envelope.bytes;
     clear_ = {.type = MessageType::kClear, .id = envelope.id, .bytes = envelope.bytes};
     if (!payload_.device)
@@ -422,8 +421,10 @@ void Receive::begin_copy(const std::byte* packed, bool page_locked) {
 }
 
 void Receive::transferred() {
-    if (!aside_ || !transfer_->failure().empty()) {
-        end(transfer_->failure());
+    if (!aside_ || !transfer_.failure().empty()) {
+        if (transfer_.abandoned())
+            progress::keep_for_ever(std::pair(payload_, std::move(bounce_)));
+        end(transfer_.failure());
         return;
     }
     aside_ = false;
@@ -432,7 +433,7 @@ void Receive::transferred() {
 }
 
 void Receive::answer(bool yes) {
-    if (clear_.how != How::kParent || transfer_ != nullptr || done())
+    if (clear_.how != How::kParent || transfer_.begun() || done())
         return;
     if (!yes) {
         choose();
@@ -444,9 +445,8 @@ void Receive::answer(bool yes) {
 }
 
 void Receive::begin(std::unique_ptr<staging::Transfer> transfer, const std::string& why) {
-    transfer_ = std::move(transfer);
-    deadline_.emplace(settings::values().timeout);
-    if (transfer_ == nullptr)
+    transfer_.begin(std::move(transfer));
+    if (!transfer_.begun())
         end(why);
 }
 
@@ -483,15 +483,23 @@ void Receive::end(const std::string& failure) {
 }
 
 void Receive::failed(const std::string& why) {
-    const std::string text = "the sender failed: " + why;
-    if (transfer_ != nullptr && !transfer_->done())
-        transfer_->give_up(text);
+    give_up("the sender failed: " + why);
+}
+
+void Receive::end_if_lost() {
+    if (const std::string why = what_is_lost(comm(), sender_, source_); !why.empty())
+        give_up(why);
+}
+
+void Receive::give_up(const std::string& why) {
+    if (transfer_.under_way())
+        transfer_.give_up(why);
     else if (!done()) {
         if (clear_.how == How::kParent && !choosing_)
             pair_comms::withdraw(clear_);
         choosing_ = false;
         leave_receive(slot_);
-        fail(MPI_ERR_OTHER, fmt::format("{}: {}", received_as(*this, source_, tag_, bytes_), text));
+        fail(MPI_ERR_OTHER, fmt::format("{}: {}", received_as(*this, source_, tag_, bytes_), why));
     }
 }
 

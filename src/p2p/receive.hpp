@@ -13,6 +13,7 @@
 #include "comm/state.hpp"
 #include "p2p/bounce_buffer.hpp"
 #include "p2p/control.hpp"
+#include "p2p/limited_transfer.hpp"
 #include "p2p/shared_receive_buffer.hpp"
 #include "pack/payload.hpp"
 #include "progress/operation.hpp"
@@ -71,6 +72,7 @@ class Receive final : public progress::Operation {
     void answer(bool yes);
     void was(const std::optional<call::Envelope>& envelope);
     void failed(const std::string& why);
+    void end_if_lost();  // where the sender has failed or the communicator has been revoked
 
   private:
     void comes_from(int source, int tag);
@@ -90,6 +92,7 @@ class Receive final : public progress::Operation {
     bool stays_aside();
     void transferred();
     void truncated(std::size_t bytes);
+    void give_up(const std::string& why);
     void end(const std::string& failure);
     bool may_wait_in_buffer();
     void enter_buffer();
@@ -109,9 +112,10 @@ class Receive final : public progress::Operation {
     std::optional<call::Envelope> envelope_;
     std::size_t bytes_ = 0;  // of the message
     std::uint64_t slot_ = 0;
+    int sender_ = -1;  // in MPI_COMM_WORLD, once it is asked for something
     Control clear_{};
     bool choosing_ = false;
-    std::unique_ptr<staging::Transfer> transfer_;
+    LimitedTransfer transfer_;
     bool aside_ = false;    // chunks go to `bounce_`, and are copied once all have come
     bool copying_ = false;  // the transfer is a copy within this process
     std::optional<progress::Deadline> deadline_;

@@ -100,7 +100,7 @@ int Send::post(Mode mode, const call::Envelope& envelope) {
 }
 
 void Send::clear(int from, const Control& control) {
-    if (transfer_ != nullptr || done())
+    if (transfer_.begun() || done())
         return;
     known_ = true;
     if (given_to_ != 0 && control.slot != given_to_) {
@@ -133,13 +133,12 @@ void Send::clear(int from, const Control& control) {
     std::string why;
     if (control.how == How::kStaged) {
         pack::Packed::take_back(payload_);
-        transfer_ = staging::send_chunks(payload_, control.bytes, {chunks(), from, chunk_tag(control.slot)});
+        transfer_.begin(staging::send_chunks(payload_, control.bytes, {chunks(), from, chunk_tag(control.slot)}));
     } else {
-        transfer_ = pair_comms::send(control, from, payload_, why);
+        transfer_.begin(pair_comms::send(control, from, payload_, why));
     }
     record_.route(control.how == How::kStaged ? Carrier::kStaged : Carrier::kNccl, control.reason, payload_.bytes);
-    deadline_.emplace(settings::values().timeout);
-    if (transfer_ == nullptr)
+    if (!transfer_.begun())
         end(why);
 }
 
@@ -156,20 +155,16 @@ bool Send::ask_whether_received() {
 bool Send::step() {
     if (request_ != MPI_REQUEST_NULL)
         return ask_whether_received();
-    if (transfer_ == nullptr)
+    if (!transfer_.begun())
         return false;
-    if (!transfer_->done() && deadline_->passed()) {
-        deadline_.emplace(0);
-        transfer_->give_up("SWITCHYARD_TIMEOUT has passed: both ranks were ready, the transfer did not finish");
-    }
-    const bool moved = !transfer_->done() && transfer_->step();
-    if (transfer_->done())
-        end(transfer_->failure());
+    const bool moved = transfer_.step();
+    if (!transfer_.under_way())
+        end(transfer_.failure());
     return moved;
 }
 
 std::string Send::describe() const {
-    const char* state = transfer_ == nullptr            ? "no receive has taken it"
+    const char* state = !transfer_.begun()              ? "no receive has taken it"
                         : cleared_->how == How::kStaged ? "its transfer through host memory has not ended"
                                                         : "its transfer over NCCL has not ended";
     return fmt::format("{}: {} bytes to rank {}, tag {}: {}", comm::where(call(), comm()), payload_.bytes, dest_, tag_,
@@ -177,6 +172,8 @@ std::string Send::describe() const {
 }
 
 void Send::end(const std::string& failure) {
+    if (transfer_.abandoned())
+        progress::keep_for_ever(std::pair(payload_, owner_));
     if (!failure.empty()) {
         tell_failed(to_, 0, cleared_ ? cleared_->slot : 0, failure);
         fail_with(failure);
@@ -196,11 +193,19 @@ void Send::fail_with(const std::string& why) {
 }
 
 void Send::failed(const std::string& why) {
-    const std::string text = "the receiver failed: " + why;
-    if (transfer_ != nullptr && !transfer_->done())
-        transfer_->give_up(text);
+    give_up("the receiver failed: " + why);
+}
+
+void Send::end_if_lost() {
+    if (const std::string why = what_is_lost(comm(), to_, dest_); !why.empty())
+        give_up(why);
+}
+
+void Send::give_up(const std::string& why) {
+    if (transfer_.under_way())
+        transfer_.give_up(why);
     else if (!done())
-        fail_with(text);
+        fail_with(why);
 }
 
 void Send::copied(const std::string& failure) {
@@ -261,10 +266,10 @@ bool EagerSend::step() {
             return false;
         progress::keep_until(std::exchange(request_, MPI_REQUEST_NULL),
                              std::make_shared<BounceBuffer>(std::move(copy_)));
-        fail(MPI_ERR_OTHER, fmt::format("{} of {} bytes to rank {}, tag {}: SWITCHYARD_TIMEOUT has passed and the "
-                                        "message has not been taken. Its receiver is of a job that was started apart: "
-                                        "it has not come to its receive, or is gone",
-                                        name(call()), bytes_, dest_, tag_));
+        fail(MPI_ERR_OTHER,
+             fmt::format("{} of {} bytes to rank {}, tag {}: {} and the message has not been taken. Its receiver is of "
+                         "a job that was started apart: it has not come to its receive, or is gone",
+                         name(call()), bytes_, dest_, tag_, deadline_->why()));
         return true;
     }
     if (error == MPI_SUCCESS) {

@@ -12,6 +12,7 @@
 #include "comm/state.hpp"
 #include "p2p/bounce_buffer.hpp"
 #include "p2p/control.hpp"
+#include "p2p/limited_transfer.hpp"
 #include "pack/payload.hpp"
 #include "progress/operation.hpp"
 #include "progress/wait.hpp"
@@ -50,6 +51,7 @@ class Send final : public progress::Operation {
     // These handle control messages from the receiver.
     void clear(int from, const Control& control);
     void failed(const std::string& why);
+    void end_if_lost();  // where the receiver has failed or the communicator has been revoked
 
     // For a receiver in this process, which copies the payload itself.
     const pack::Payload& payload() const { return payload_; }
@@ -68,6 +70,7 @@ class Send final : public progress::Operation {
     call::Envelope enter_for(const comm::State& state, int to);
     int post(Mode mode, const call::Envelope& envelope);
     bool ask_whether_received();
+    void give_up(const std::string& why);
     void end(const std::string& failure);
     void fail_with(const std::string& why);
 
@@ -84,8 +87,7 @@ class Send final : public progress::Operation {
     bool known_ = false;                      // a receive has the envelope
     std::uint64_t given_to_ = 0;              // the slot of the receive that was told of it
     std::optional<Control> cleared_;
-    std::unique_ptr<staging::Transfer> transfer_;
-    std::optional<progress::Deadline> deadline_;
+    LimitedTransfer transfer_;
     report::OpRecord record_{call(), owner()};
 };
 

@@ -1,5 +1,7 @@
 #include "p2p/service.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -10,6 +12,8 @@
 #include <vector>
 
 #include "comm/job_messages.hpp"
+#include "comm/losses.hpp"
+#include "error/loss.hpp"
 #include "fastpath/message.hpp"
 #include "p2p/pair_comms.hpp"
 #include "p2p/probed_messages.hpp"
@@ -215,6 +219,34 @@ void tell_failed(int rank, std::uint64_t id, std::uint64_t slot, const std::stri
     send_control(rank, control);
 }
 
+namespace {
+
+// Every operation of one of the maps above for whose peer or communicator `what` is not empty. Ending one may end
+// others.
+template <typename Operation>
+void end_lost(const std::unordered_map<std::uint64_t, Operation*>& all) {
+    std::vector<std::uint64_t> numbers;
+    for (const auto& [number, operation] : all)
+        numbers.push_back(number);
+    for (const std::uint64_t number : numbers)
+        if (const auto found = all.find(number); found != all.end())
+            found->second->end_if_lost();
+}
+
+}  // namespace
+
+std::string what_is_lost(MPI_Comm comm, int world_rank, int rank) {
+    if (comm::is_lost(world_rank))
+        return fmt::format("rank {} has failed", rank);
+    return comm::lives(comm) && error::is_revoked(comm) ? "the communicator has been revoked" : "";
+}
+
+void lose() {
+    pair_comms::lose();
+    end_lost(exchange().sends);
+    end_lost(exchange().receives);
+}
+
 int start() {
     Exchange& e = exchange();
     real::Comm_rank(MPI_COMM_WORLD, &e.rank);
@@ -258,11 +290,11 @@ int start() {
 
 namespace {
 
-// Tests, without waiting, whether all ranks have come to the barrier.
+// Tests, without waiting, whether all ranks have come to the barrier, or one of them has failed.
 void meet(bool& met, MPI_Request& request) {
     int done = 0;
-    if (!met && real::Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS)
-        met = done != 0;
+    if (!met)
+        met = real::Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
 }
 
 }  // namespace
@@ -270,12 +302,13 @@ void meet(bool& met, MPI_Request& request) {
 // A program completes its requests before MPI_Finalize, but it may have freed some whose messages are not complete, and
 // other ranks may need this rank's answers until theirs are complete too. Operations that are alive when every rank has
 // come and nothing has moved for a while belong to a program that never completes them.
-void finish() {
+void finish(MPI_Comm ranks) {
     constexpr double kPatienceSeconds = 3;
     if (!fastpath::envelopes)
         return;
     MPI_Request all = MPI_REQUEST_NULL;
-    bool met = real::Ibarrier(comm::control_communicator(), &all) != MPI_SUCCESS;
+    const auto leave = [&] { return ranks != MPI_COMM_NULL && real::Ibarrier(ranks, &all) == MPI_SUCCESS; };
+    bool met = !leave();
     progress::Deadline patience(kPatienceSeconds);
     bool all_are_here = false;
     while ((progress::alive.load() != 0 || !met) && !(all_are_here && patience.passed())) {
@@ -286,7 +319,7 @@ void finish() {
             patience = progress::Deadline(kPatienceSeconds);
         }
     }
-    met = real::Ibarrier(comm::control_communicator(), &all) != MPI_SUCCESS;
+    met = !leave();
     while (!met) {
         progress::progress();
         meet(met, all);

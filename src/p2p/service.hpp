@@ -39,8 +39,14 @@ void tell_failed(int rank, std::uint64_t id, std::uint64_t slot, const std::stri
 
 // init/lifecycle.cpp calls both; they are collective over MPI_COMM_WORLD. start(), in a job with GPUs, agrees on
 // whether envelopes are used: where a rank's MPI cannot drive them, all messages are ordinary ones. finish() lets every
-// rank complete what it has started. start() returns MPI's code.
+// rank of `ranks`, all or those that are left, complete what it has started. start() returns MPI's code.
 int start();
-void finish();
+void finish(MPI_Comm ranks);
+
+// Ends the messages from and to failed ranks and on revoked communicators (comm/losses.hpp).
+void lose();
+
+// Why no message between this rank and `rank` of the communicator goes on; "" where nothing is lost.
+std::string what_is_lost(MPI_Comm comm, int world_rank, int rank);
 
 }  // namespace swy::p2p

@@ -12,6 +12,7 @@
 #include "device/scratch.hpp"
 #include "error/error.hpp"
 #include "fastpath/message.hpp"
+#include "p2p/limited_transfer.hpp"
 #include "p2p/probed_messages.hpp"
 #include "p2p/receive.hpp"
 #include "p2p/service.hpp"
@@ -47,17 +48,21 @@ pack::Payload payload(const Call& call, const Operand& operand, CallId as) {
                             call.matching != nullptr ? call.matching->buffers : std::span<const Operand>());
 }
 
-// Steps a transfer to its end, with MPI's progress.
-std::string complete(staging::Transfer& transfer) {
-    while (!transfer.done()) {
+// Steps a transfer to its end, with MPI's progress. `memory` is what of it is ours.
+std::string complete(std::unique_ptr<staging::Transfer> transfer, std::shared_ptr<void> memory) {
+    LimitedTransfer limited("the copy of the message has not ended");
+    limited.begin(std::move(transfer));
+    while (limited.under_way()) {
         {
             const progress::Hold hold;
-            transfer.step();
+            limited.step();
         }
-        if (!transfer.done())
+        if (limited.under_way())
             progress::progress();
     }
-    return transfer.failure();
+    if (limited.abandoned())
+        progress::keep_for_ever(std::move(memory));
+    return limited.failure();
 }
 
 template <typename Op>
@@ -130,8 +135,8 @@ Started send_copy(const Call& call, const pack::Payload& data, int dest, int tag
     }
     if (!has_memory)
         return {nullptr, no_memory(call, data.bytes)};
-    const auto packing = staging::pack(data, send->copy().data(), send->copy().page_locked());
-    if (const std::string failure = complete(*packing); !failure.empty()) {
+    auto packing = staging::pack(data, send->copy().data(), send->copy().page_locked());
+    if (const std::string failure = complete(std::move(packing), send); !failure.empty()) {
         refuse(call, data, dest, tag, mode, failure);
         return {nullptr, error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure))};
     }
@@ -167,8 +172,7 @@ int receiver_of_synchronous(const Call& call, const Operand& operand, int dest, 
 Started send_synchronous(const Call& call, const Operand& operand, int dest, int tag, int to) {
     pack::Payload data = payload(call, operand, CallId::kIsend);
     call::EnvelopeBytes bytes{};
-    const auto packing = staging::pack(data, bytes.data(), false);
-    if (const std::string failure = complete(*packing); !failure.empty())
+    if (const std::string failure = complete(staging::pack(data, bytes.data(), false), nullptr); !failure.empty())
         return {nullptr, error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure))};
     auto send = std::make_shared<Send>(call.id, call.owner.comm, std::move(data), dest, tag);
     const progress::Hold hold;
@@ -247,8 +251,7 @@ Started start_send_of_copy(const Call& call, const Operand& operand, int dest, i
     copy.address = reinterpret_cast<void*>(
         reinterpret_cast<std::uintptr_t>(copy.data) -
         (reinterpret_cast<std::uintptr_t>(data.data) - reinterpret_cast<std::uintptr_t>(data.address)));
-    const auto copying = staging::copy(copy, data, data.bytes);
-    if (const std::string failure = complete(*copying); !failure.empty())
+    if (const std::string failure = complete(staging::copy(copy, data, data.bytes), scratch); !failure.empty())
         return {nullptr, error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure))};
     return send_envelope(call, std::move(copy), *state, dest, tag, Mode::kStandard, to, std::move(scratch));
 }

@@ -1,4 +1,4 @@
-// The numbers of ranks by which operands are counted. Only src/pack uses this.
+// The numbers of ranks by which operands are counted.
 #pragma once
 
 #include <mpi.h>

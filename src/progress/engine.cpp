@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <mutex>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "call/depth.hpp"
 #include "progress/keep_until.hpp"
 #include "progress/stall.hpp"
+#include "progress/stepping.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
 
@@ -28,6 +30,9 @@ struct OpenMpi {
     void (*progress)() = nullptr;
 };
 constinit OpenMpi open_mpi{};
+
+enum class Driver : std::uint8_t { kNone, kMpi, kCalls };
+constinit Driver driver = Driver::kNone;
 
 OpenMpi find_open_mpi() {
     OpenMpi found;
@@ -182,21 +187,22 @@ void* library_of_mpi() {
     return library;
 }
 
-std::string start_engine() {
+void start_engine() {
     if (engine_runs())
-        return {};
+        return;
     open_mpi = find_open_mpi();
-    if (open_mpi.add == nullptr || open_mpi.remove == nullptr)
-        return "this MPI does not export opal_progress_register, as Open MPI 4.1 and 5.0 do";
-    if (open_mpi.add(turn) == 0)
-        return {};
-    open_mpi = {};
-    return "Open MPI's opal_progress_register failed";
+    if (open_mpi.add != nullptr && open_mpi.remove != nullptr && open_mpi.add(turn) == 0) {
+        driver = Driver::kMpi;
+        return;
+    }
+    driver = Driver::kCalls;
+    step_in_calls();
 }
 
 void stop_engine() {
-    if (engine_runs())
+    if (driver == Driver::kMpi)
         open_mpi.remove(turn);
+    driver = Driver::kNone;
     open_mpi = {};
     const Hold hold;
     // Operations that a program has left behind are not destroyed: a device may still write into their memory.
@@ -213,11 +219,21 @@ bool progress_of_mpi() {
     if (open_mpi.progress == nullptr)
         return false;
     open_mpi.progress();
+    if (driver != Driver::kMpi) [[unlikely]]
+        turn();
     return true;
 }
 
 bool engine_runs() {
-    return open_mpi.add != nullptr;
+    return driver != Driver::kNone;
+}
+
+bool calls_step() {
+    return driver == Driver::kCalls;
+}
+
+void step_in_call() {
+    turn();
 }
 
 Hold::Hold() {
@@ -280,17 +296,11 @@ void drop_services() {
     state().services.clear();
 }
 
-void turn_once() {
-    progress();
-    if (!engine_runs()) [[unlikely]]
-        turn();
-}
-
 void wait_for(const Operation& operation) {
     const auto describe = [&operation] { return under_lock_at_once([&operation] { return operation.describe(); }); };
     const Waiting waiting(describe);
     while (!operation.done())
-        turn_once();
+        progress();
 }
 
 bool may_poll() {

@@ -1,5 +1,6 @@
 // The engine steps operations from inside MPI's own progress: Open MPI calls it back whenever it waits for anything, in
-// every blocking call, so nothing else has to drive pending operations.
+// every blocking call, so nothing else has to drive pending operations. Where MPI does not offer that, the calls that
+// complete or wait step it themselves (stepping.hpp, comm/gates.hpp).
 #pragma once
 
 #include <atomic>
@@ -11,17 +12,22 @@
 
 namespace swy::progress {
 
-// Registers with Open MPI's progress engine (opal_progress_register, exported by libopen-pal of 4.1 and 5.0). Returns
-// "" or why that cannot be. init/lifecycle.cpp calls it, and stop_engine() before MPI_Finalize.
-std::string start_engine();
+// Registers with Open MPI's progress engine (opal_progress_register, exported by libopen-pal of 4.1 and 5.0), or, where
+// that cannot be, replaces the real calls that complete or wait. init/lifecycle.cpp calls it, and stop_engine() before
+// MPI_Finalize.
+void start_engine();
 void stop_engine();
 bool engine_runs();
+bool calls_step();  // has start_engine() replaced the real calls?
+
+// Takes one step on behalf of a call of MPI, where calls_step(). Does not block.
+void step_in_call();
 
 // Returns a dlopen handle of the library that the real MPI functions are in, null where there is none. dlsym on it
 // finds that library's symbols and its dependencies', wherever it was loaded; it is valid as long as MPI is loaded.
 void* library_of_mpi();
 
-// Runs one turn of MPI's progress engine by a direct call. Returns false when that function is not available.
+// Runs one turn of MPI's progress engine by a direct call, and of this one. Returns false when MPI's is not available.
 // progress() of wait.hpp calls it.
 bool progress_of_mpi();
 
@@ -68,7 +74,6 @@ extern std::atomic<int> alive;
 
 // Waits until the operation is done, with MPI's progress. Not called under the lock. Raises no error.
 void wait_for(const Operation& operation);
-void turn_once();  // one turn of such a wait, for callers that wait for something else
 
 // Tells whether this step may ask MPI about one more request. Each question runs MPI's progress once, so one turn asks
 // a bounded number and the next one goes on where it stopped.

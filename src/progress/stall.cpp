@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "progress/engine.hpp"
+#include "report/watchdog.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::progress {
@@ -19,6 +20,8 @@ void Waiting::turn() {
     if (++turns_ < kShortWait || stall <= 0 || held_here())
         return;
     const Clock::time_point now = Clock::now();
+    report::watchdog::looked_after.store(std::chrono::nanoseconds(now.time_since_epoch()).count(),
+                                         std::memory_order_relaxed);
     if (since_ == Clock::time_point{}) {
         since_ = now;
         next_ = now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(stall));

@@ -1,7 +1,10 @@
 #include "progress/wait.hpp"
 
+#include <fmt/format.h>
+
 #include <thread>
 
+#include "error/error.hpp"
 #include "progress/engine.hpp"
 #include "progress/stall.hpp"
 #include "real.hpp"
@@ -9,14 +12,26 @@
 
 namespace swy::progress {
 
-Deadline::Deadline(double seconds) : never_(seconds <= 0) {
+Deadline::Deadline(double seconds, MPI_Comm comm) : comm_(comm), never_(seconds <= 0) {
     if (!never_)
         end_ = std::chrono::steady_clock::now() +
                std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 bool Deadline::passed() const {
-    return !never_ && std::chrono::steady_clock::now() >= end_;
+    return (!never_ && std::chrono::steady_clock::now() >= end_) || (error::survives && is_lost());
+}
+
+bool Deadline::is_lost() const {
+    constexpr unsigned kSeldom = 16;  // MPI answers at once, and whoever waits asks in every turn
+    return comm_ != MPI_COMM_NULL && looks_++ % kSeldom == 0 && error::loss_of(comm_);
+}
+
+std::string Deadline::why() const {
+    const error::Loss loss = comm_ != MPI_COMM_NULL ? error::loss_of(comm_) : error::Loss{};
+    if (!loss)
+        error::note_timeout();
+    return loss ? loss.what : fmt::format("SWITCHYARD_TIMEOUT ({:g} s) has passed", settings::values().timeout);
 }
 
 constinit std::atomic<bool> has_self{false};

@@ -6,18 +6,26 @@
 
 #include <atomic>
 #include <chrono>
+#include <string>
 
 #include "device/device.hpp"
+#include "error/loss.hpp"
 
 namespace swy::progress {
 
-// A point in time at which waiting is given up: SWITCHYARD_TIMEOUT from construction. It never passes when that is 0.
+// When waiting is given up: SWITCHYARD_TIMEOUT after construction, which never passes when that is 0, or when the
+// communicator whose ranks are waited for has lost one of them or has been revoked (error/loss.hpp).
 class Deadline {
   public:
-    explicit Deadline(double seconds);
+    explicit Deadline(double seconds, MPI_Comm comm = MPI_COMM_NULL);
     bool passed() const;
+    std::string why() const;  // as a clause, for the error of who gives up
 
   private:
+    bool is_lost() const;
+
+    MPI_Comm comm_;
+    mutable unsigned looks_ = 0;
     std::chrono::steady_clock::time_point end_;
     bool never_;
 };

@@ -23,6 +23,7 @@
 #include "report/counters.hpp"
 #include "report/flight_file.hpp"
 #include "report/processes.hpp"
+#include "report/watchdog.hpp"
 
 namespace swy::report::flight {
 
@@ -35,6 +36,7 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 // The mapping stays as long as the process, since a thread may still be recording when another is in MPI_Finalize.
 File* file = nullptr;
 std::string path;
+double stall_after = 0;  // seconds; SWITCHYARD_STALL
 
 template <std::size_t N>
 void copy_text(char (&to)[N], std::string_view text) {
@@ -111,9 +113,26 @@ Entry* free_entry(std::uint64_t number) {
     return nullptr;
 }
 
+// For the watchdog.
+double oldest_blocking(std::uint64_t& number) {
+    Nanoseconds began = 0;
+    number = 0;
+    for (const Entry& entry : file->entries) {
+        const std::uint64_t its = entry.number.load(std::memory_order_acquire);
+        if (its == 0 || entry.use.load(kRelaxed) == Entry::kFree || entry.end.load(kRelaxed) != 0 ||
+            !blocking(static_cast<CallId>(entry.call.load(kRelaxed))))
+            continue;
+        if (const Nanoseconds begin = entry.begin.load(kRelaxed); number == 0 || begin < began) {
+            began = begin;
+            number = its;
+        }
+    }
+    return number == 0 ? 0 : static_cast<double>(monotonic_nanoseconds() - began) * 1e-9;
+}
+
 }  // namespace
 
-bool start(bool counts, const std::string& mpi) {
+bool start(bool counts, const std::string& mpi, double stall) {
     const std::string prefix = fmt::format("{}{}-", kPrefix, getuid());
     remove_old(prefix);
     path = fmt::format("{}/{}{}", kFolder, prefix, getpid());
@@ -123,6 +142,7 @@ bool start(bool counts, const std::string& mpi) {
     fill_in_facts(counts, mpi);
     if (counts)
         count_in(file->counters);
+    stall_after = stall;
     on = true;
     return true;
 }
@@ -131,7 +151,15 @@ void stop() {
     if (!on)
         return;
     on = false;
+    watchdog::stop();
     unlink(path.c_str());
+}
+
+void ends(const char* by) {
+    if (!on)
+        return;
+    copy_text(file->ended_by, by);
+    file->ends.store(monotonic_nanoseconds(), std::memory_order_release);
 }
 
 void is_on(const std::string& device, const std::string& nccl, const std::string& driver) {
@@ -171,6 +199,8 @@ void Operation::take_entry(CallId call, const Owner& owner) {
     }
     entry->number.store(number, std::memory_order_release);
     entry_ = entry;
+    if (number == 1)
+        watchdog::start(file->job, stall_after, oldest_blocking);
 }
 
 void Operation::is_collective(std::int64_t communicator, std::uint64_t number) {

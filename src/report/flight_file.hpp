@@ -1,7 +1,6 @@
 // The file in shared memory in which a process keeps its last operations and what it has counted for the report, for
 // `switchyard status`: facts, the counters, and a ring of entries. It outlives a process that does not come to
-// MPI_Finalize. The library writes it (flight.cpp), the switchyard command reads it, while it is written or later
-// (cli/flights.cpp).
+// MPI_Finalize. The library writes it (flight.cpp); flights.cpp reads it, while it is written or later.
 #pragma once
 
 #include <atomic>
@@ -16,7 +15,7 @@ namespace swy::report::flight {
 constexpr std::string_view kFolder = "/dev/shm";
 constexpr std::string_view kPrefix = "switchyard-";  // then the user's number, a dash and the process's
 constexpr std::size_t kEntries = 256;
-constexpr std::uint64_t kMagic = 0x3274'6867'696c'6673;  // one version of this layout
+constexpr std::uint64_t kMagic = 0x3374'6867'696c'6673;  // one version of this layout
 
 using Nanoseconds = std::int64_t;  // of CLOCK_MONOTONIC, which the node's processes share; 0 is none
 
@@ -49,10 +48,14 @@ struct File {
     char host[64], job[64], program[128];
     char mpi[64], nccl[16], driver[256], device[96];  // as the report has them; the last three once they are known
     std::int32_t counts;                              // 1 where calls are counted: a report or a trace is wanted
-    // Of the first rank of the job on this host, by `switchyard ended`: when it last said what the ranks are in, and 1
-    // once it has said it of an end.
+    // Of the first rank of the job on this host: when it was last said what the ranks are in, by a watchdog or
+    // `switchyard ended`, and 1 once that has said it of an end.
     std::atomic<Nanoseconds> told;
     std::atomic<std::int32_t> end_told;
+    // When the process came to its end without MPI_Finalize, 0 until then, and what ended it, as last_words.hpp has it.
+    // Of a process that SIGKILL or _exit ended there is neither.
+    std::atomic<Nanoseconds> ends;
+    char ended_by[16];
     // Of a copy that `switchyard status --save` has made: when, and whether the process lived then. 0 in the original.
     Nanoseconds saved;
     std::int32_t lived;

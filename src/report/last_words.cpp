@@ -1,6 +1,7 @@
 #include "report/last_words.hpp"
 
 #include <dlfcn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,13 +15,15 @@
 #include <string_view>
 #include <vector>
 
+#include "report/flight.hpp"
+
 namespace swy::report {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr int kPatience = 1;  // seconds: mpirun kills what is left about a second after SIGTERM
-constexpr int kLongest = 5;   // seconds that `switchyard ended` may take where nobody waits for it
+constexpr int kLongest = 5;   // seconds that `switchyard ended` may take
 
 struct Signal {
     int number;
@@ -48,6 +51,7 @@ struct Command {
     pid_t of = 0;         // its number: a process that it forks has the handlers too, and is no rank
 };
 Command command;
+void (*traces)() = nullptr;
 constinit std::atomic<bool> active{false};
 
 std::string command_path() {
@@ -83,33 +87,59 @@ void prepare(const std::string& path, const std::string& report) {
     }
 }
 
-// Starts the command and waits for it, but not long. Calls nothing that a signal handler may not.
-void tell(const char* why) {
+// What a child may be told by signals is its time limit: mpirun's for this process is no reason to end it.
+void become_child() {
+    struct sigaction by_default {};
+    by_default.sa_handler = SIG_DFL;
+    sigaction(SIGALRM, &by_default, nullptr);
+    sigset_t limit;
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &limit, nullptr);
+    setsid();
+    alarm(kLongest);
+}
+
+// A copy of the process with this thread alone. fork() would run the handlers of pthread_atfork, which may wait for
+// locks that the interrupted code holds.
+pid_t copy_process() {
+    return static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+}
+
+// Has a copy of the process write the trace. Where the interrupted code held a lock of the allocator's it waits for it
+// until its time is over.
+pid_t start_trace() {
+    const pid_t child = traces != nullptr ? copy_process() : 0;
+    if (traces == nullptr || child != 0)
+        return child;
+    become_child();
+    traces();
+    _exit(0);
+}
+
+// Starts the command and waits for it, some seconds at most. Calls nothing that a signal handler may not.
+void tell(const char* why, bool ends, int patience) {
     if (getpid() != command.of)
         return;
+    if (ends)
+        flight::ends(why);
     command.argv[command.why] = const_cast<char*>(why);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const pid_t child = vfork();
+    pid_t trace = ends ? start_trace() : 0;
+    pid_t child = vfork();
     if (child == 0) {
-        // The command keeps all signals but its time limit blocked: mpirun's for this process is no reason to end it.
-        struct sigaction by_default {};
-        by_default.sa_handler = SIG_DFL;
-        sigaction(SIGALRM, &by_default, nullptr);
-        sigset_t limit;
-        sigemptyset(&limit);
-        sigaddset(&limit, SIGALRM);
-        sigprocmask(SIG_UNBLOCK, &limit, nullptr);
-        setsid();
-        alarm(kLongest);
+        become_child();
         execve(command.argv[0], command.argv.data(), command.envp.data());
         _exit(127);
     }
     constexpr long kPause = 5'000'000;  // nanoseconds
-    for (long waited = 0; child > 0 && waited < kPatience * 1'000'000'000L; waited += kPause) {
-        const pid_t ended = waitpid(child, nullptr, WNOHANG);
-        if (ended == child || (ended < 0 && errno != EINTR))
+    for (long waited = 0; waited < patience * 1'000'000'000L; waited += kPause) {
+        for (pid_t* one : {&child, &trace})
+            if (*one > 0 && (waitpid(*one, nullptr, WNOHANG) == *one || errno == ECHILD))
+                *one = 0;
+        if (child <= 0 && trace <= 0)
             break;
         const timespec pause = {0, kPause};
         nanosleep(&pause, nullptr);
@@ -123,7 +153,7 @@ extern "C" void swy_last_words(int number, siginfo_t* facts, void* context) {
         if (signal.number != number)
             continue;
         if (!signal.ends || active.exchange(false))
-            tell(signal.name);
+            tell(signal.name, signal.ends, kPatience);
         if (!signal.ends)
             break;
         struct sigaction by_default {};
@@ -136,11 +166,9 @@ extern "C" void swy_last_words(int number, siginfo_t* facts, void* context) {
     errno = error;
 }
 
-// Programs that forget MPI_Finalize, and those that exit when something is wrong. The rank that calls MPI_Abort ends
-// without a word; the others get SIGTERM then.
+// Programs that forget MPI_Finalize, and those that exit when something is wrong.
 void at_exit() {
-    if (active.exchange(false))
-        tell("exit");
+    say_last_words("exit");
 }
 
 // What Open MPI installs at MPI_Init prints the stack and has the process end.
@@ -175,7 +203,8 @@ void give_back(Signal& signal) {
 
 }  // namespace
 
-void begin_last_words(const std::string& report) {
+void begin_last_words(const std::string& report, void (*write_trace)()) {
+    traces = write_trace;
     const std::string path = command_path();
     if (path.empty())
         return;
@@ -184,6 +213,16 @@ void begin_last_words(const std::string& report) {
     active = registered;
     for (Signal& signal : signals)
         take(signal);
+}
+
+void say_last_words(const char* why) {
+    if (active.exchange(false))
+        tell(why, true, kLongest);
+}
+
+void say_what_ranks_are_in(const char* why) {
+    if (active)
+        tell(why, false, kLongest);
 }
 
 void end_last_words() {

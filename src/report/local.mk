@@ -3,6 +3,7 @@
 report_text_sources = \
     src/report/advice.cpp src/report/advice.hpp \
     src/report/counters.cpp src/report/counters.hpp src/report/counter_table.hpp \
+    src/report/flights.cpp src/report/flights.hpp src/report/flight_file.hpp \
     src/report/json.cpp \
     src/report/processes.cpp src/report/processes.hpp \
     src/report/summary.hpp \
@@ -22,10 +23,11 @@ src/report/page_js.inc: src/report/page/page.js
 src/report/switchyard-html.$(OBJEXT) unity/switchyard-cli_report.$(OBJEXT): src/report/page_css.inc src/report/page_js.inc
 report_sources = \
     src/report/clock.cpp src/report/clock.hpp \
-    src/report/flight.cpp src/report/flight.hpp src/report/flight_file.hpp \
+    src/report/flight.cpp src/report/flight.hpp \
     src/report/last_words.cpp src/report/last_words.hpp \
     src/report/op_record.hpp \
     src/report/ranges.cpp src/report/ranges.hpp \
     src/report/report.cpp src/report/report.hpp \
     src/report/routes.cpp src/report/routes.hpp \
-    src/report/trace_file.cpp src/report/trace_file.hpp
+    src/report/trace_file.cpp src/report/trace_file.hpp \
+    src/report/watchdog.cpp src/report/watchdog.hpp

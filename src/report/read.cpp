@@ -18,6 +18,8 @@ std::string text_of(const Json& value) {
 std::string_view name_now(std::string_view text) {
     if (text == "no-lane")
         return name(Reason::kNoPairComm);
+    if (text == "not-built")
+        return name(Reason::kOutsideNccl);
     return text == "foreign" ? name(Reason::kSpansJobs) : text;
 }
 

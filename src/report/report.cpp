@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config.h"
+#include "error/loss.hpp"
 #include "real.hpp"
 #include "report/counters.hpp"
 #include "report/summary.hpp"
@@ -25,12 +26,11 @@ constexpr int kRoot = 0;
 constexpr std::size_t kTexts = 8;  // texts in Facts
 
 // The cells that any rank has; the same list on every rank.
-std::vector<Key> cells_of_all(const std::vector<Cell>& mine) {
+std::vector<Key> cells_of_all(const std::vector<Cell>& mine, MPI_Comm comm) {
     std::vector<unsigned char> used((keys() + 7) / 8);
     for (const Cell& cell : mine)
         used[cell.key / 8] = static_cast<unsigned char>(used[cell.key / 8] | (1u << (cell.key % 8)));
-    real::Allreduce(MPI_IN_PLACE, used.data(), static_cast<int>(used.size()), MPI_UNSIGNED_CHAR, MPI_BOR,
-                    MPI_COMM_WORLD);
+    real::Allreduce(MPI_IN_PLACE, used.data(), static_cast<int>(used.size()), MPI_UNSIGNED_CHAR, MPI_BOR, comm);
     std::vector<Key> all;
     for (Key key = 0; key < keys(); ++key) {
         if ((used[key / 8] >> (key % 8) & 1u) != 0)
@@ -40,16 +40,15 @@ std::vector<Key> cells_of_all(const std::vector<Cell>& mine) {
 }
 
 // The sums over ranks; significant on the root.
-std::vector<Line> sum_lines() {
+std::vector<Line> sum_lines(MPI_Comm comm) {
     const std::vector<Cell> mine = snapshot();
-    const std::vector<Key> all = cells_of_all(mine);
+    const std::vector<Key> all = cells_of_all(mine, comm);
     std::vector<Sum> sums(all.size());
     for (const Cell& cell : mine)
         sums[static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), cell.key) - all.begin())] = cell.sum;
     std::vector<Sum> totals(all.size());
     static_assert(sizeof(Sum) == 3 * sizeof(std::uint64_t));
-    real::Reduce(sums.data(), totals.data(), static_cast<int>(3 * all.size()), MPI_UINT64_T, MPI_SUM, kRoot,
-                 MPI_COMM_WORLD);
+    real::Reduce(sums.data(), totals.data(), static_cast<int>(3 * all.size()), MPI_UINT64_T, MPI_SUM, kRoot, comm);
     std::vector<Line> lines;
     for (std::size_t i = 0; i < all.size(); ++i)
         lines.push_back(line_of({all[i], totals[i]}));
@@ -57,7 +56,7 @@ std::vector<Line> sum_lines() {
 }
 
 // The texts of all ranks, kTexts for each rank, in rank order; only on the root.
-std::vector<std::string> gather_texts(const Facts& mine, int rank, int ranks) {
+std::vector<std::string> gather_texts(const Facts& mine, int rank, int ranks, MPI_Comm comm) {
     std::string packed;
     for (const std::string* text : {&mine.mpi_library, &mine.nccl_version, &mine.driver, &mine.host, &mine.device,
                                     &mine.tools_above, &mine.tools_below, &mine.kernels}) {
@@ -66,13 +65,12 @@ std::vector<std::string> gather_texts(const Facts& mine, int rank, int ranks) {
     }
     const int length = static_cast<int>(packed.size());
     std::vector<int> lengths(rank == kRoot ? static_cast<std::size_t>(ranks) : 0);
-    real::Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, kRoot, MPI_COMM_WORLD);
+    real::Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, kRoot, comm);
     std::vector<int> offsets(lengths.size());
     for (std::size_t i = 1; i < offsets.size(); ++i)
         offsets[i] = offsets[i - 1] + lengths[i - 1];
     std::string all(lengths.empty() ? 0 : static_cast<std::size_t>(offsets.back() + lengths.back()), '\0');
-    real::Gatherv(packed.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(), MPI_CHAR, kRoot,
-                  MPI_COMM_WORLD);
+    real::Gatherv(packed.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(), MPI_CHAR, kRoot, comm);
     std::vector<std::string> texts;
     for (std::size_t at = 0; at < all.size(); at += texts.back().size() + 1)
         texts.emplace_back(all.c_str() + at);
@@ -92,10 +90,10 @@ std::string distinct(const std::vector<std::string>& texts, std::size_t which) {
     return joined;
 }
 
-Communicators sum_of(const Communicators& mine) {
+Communicators sum_of(const Communicators& mine, MPI_Comm comm) {
     const long own[] = {mine.made, mine.reused, mine.evicted, mine.live_max};
     long all[std::size(own)] = {};
-    real::Reduce(own, all, static_cast<int>(std::size(own)), MPI_LONG, MPI_SUM, kRoot, MPI_COMM_WORLD);
+    real::Reduce(own, all, static_cast<int>(std::size(own)), MPI_LONG, MPI_SUM, kRoot, comm);
     return {all[0], all[1], all[2], all[3]};
 }
 
@@ -119,17 +117,21 @@ void write_file(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-void write(const Facts& mine) {
+void write(const Facts& mine, MPI_Comm comm) {
     int rank = 0;
     int ranks = 1;
-    real::Comm_rank(MPI_COMM_WORLD, &rank);
-    real::Comm_size(MPI_COMM_WORLD, &ranks);
+    real::Comm_rank(comm, &rank);
+    real::Comm_size(comm, &ranks);
     Summary summary;
-    summary.lines = sum_lines();
-    summary.communicators = sum_of(mine.communicators);
-    const std::vector<std::string> texts = gather_texts(mine, rank, ranks);
+    summary.lines = sum_lines(comm);
+    summary.communicators = sum_of(mine.communicators, comm);
+    const std::vector<std::string> texts = gather_texts(mine, rank, ranks, comm);
     if (rank != kRoot)
         return;
+    if (const error::Loss loss = error::loss_of(comm)) {
+        std::fprintf(stderr, "switchyard: no report: %s while it was gathered\n", loss.what.c_str());
+        return;
+    }
     summary.switchyard = PACKAGE_VERSION;
     summary.mpi = distinct(texts, 0);
     summary.nccl = distinct(texts, 1);

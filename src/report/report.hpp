@@ -2,6 +2,8 @@
 // object at MPI_Finalize. Code that completes a call adds to it; init/lifecycle.cpp has it collected and printed.
 #pragma once
 
+#include <mpi.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -38,9 +40,10 @@ struct Facts {
     Communicators communicators;  // this rank's own
 };
 
-// Collective over MPI_COMM_WORLD (real MPI, host memory): sums the counters; rank 0 prints the report to standard error
+// Collective over `comm`, the ranks of MPI_COMM_WORLD or those that are left of it (real MPI, host memory): sums the
+// counters; rank 0 prints the report to standard error
 // or writes the file, as rank 0's SWITCHYARD_REPORT says. Errors with the file are reported on standard error; the
 // program's own result is not changed.
-void write(const Facts& mine);
+void write(const Facts& mine, MPI_Comm comm);
 
 }  // namespace swy::report

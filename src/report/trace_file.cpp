@@ -21,6 +21,7 @@
 
 #include "call/private_comm.hpp"
 #include "config.h"
+#include "error/loss.hpp"
 #include "real.hpp"
 #include "report/clock.hpp"
 #include "report/trace.hpp"
@@ -187,6 +188,8 @@ constexpr int kTag = 0;
 
 struct Session {
     MPI_Comm comm = MPI_COMM_NULL;  // of the trace's own messages: the program's wildcards must not catch them
+    int rank = 0, ranks = 1;
+    std::string host;
     trace::Clock clock;
 };
 
@@ -306,17 +309,35 @@ void write_all(trace::Batches& own, const std::vector<unsigned long long>& dropp
 }  // namespace
 
 void begin_trace() {
-    int ranks = 1;
-    real::Comm_size(MPI_COMM_WORLD, &ranks);
+    real::Comm_rank(MPI_COMM_WORLD, &session().rank);
+    real::Comm_size(MPI_COMM_WORLD, &session().ranks);
+    session().host = host_name();
     if (call::make_private_comm(MPI_COMM_WORLD, &session().comm) != MPI_SUCCESS)
         return;
     session().clock.ask(session().comm);
-    trace::start(share(ranks));
+    trace::start(share(session().ranks));
+}
+
+void write_own_trace() {
+    trace::stop();
+    if (settings::values().trace_file.empty())  // only rank 0's environment has it
+        return;
+    const Session& own = session();
+    trace::Batches batches(own.rank, own.host, trace::events(), trace::dropped(), own.clock);
+    std::vector<unsigned long long> dropped(static_cast<std::size_t>(own.ranks));
+    dropped[static_cast<std::size_t>(own.rank)] = trace::dropped();
+    File file(fmt::format("{}.rank{}", settings::values().trace_file, own.rank));
+    file.put(heading(dropped));
+    for (std::string text = batches.next(); !text.empty(); text = batches.next())
+        file.put_objects(text);
+    file.put("\n]}\n");
 }
 
 void write_trace() {
     trace::stop();
     MPI_Comm& comm = session().comm;
+    if (comm != MPI_COMM_NULL)
+        comm = error::left_of(comm);
     if (comm == MPI_COMM_NULL)
         return;
     int rank = 0;

@@ -9,4 +9,8 @@ namespace swy::report {
 void begin_trace();
 void write_trace();
 
+// Writes this rank's events alone, as far as they came, to FILE.rankN: for a process that ends before MPI_Finalize. No
+// MPI.
+void write_own_trace();
+
 }  // namespace swy::report

@@ -8,6 +8,7 @@
 
 #include "comm/state.hpp"
 #include "error/error.hpp"
+#include "error/loss.hpp"
 #include "progress/engine.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
@@ -117,13 +118,19 @@ bool is_ordinary(const Known& known, const MPI_Status& status) {
     return record.handle == nullptr && record.operation == nullptr && !may_hold_envelope(status);
 }
 
-int raise(const Failure& failure) {
-    const Owner& owner = failure.owner;
-    // A communicator may be freed before what is pending on it is complete; a file may not be closed, nor a window
-    // freed.
+// A communicator may be freed before what is pending on it is complete; a file may not be closed, nor a window freed.
+Owner living(const Owner& owner) {
     const bool lives = owner.kind == Owner::Kind::kFile || owner.kind == Owner::Kind::kWin ||
                        owner.comm == MPI_COMM_WORLD || comm::lives(owner.comm);
-    return error::raise(lives ? owner : Owner(MPI_COMM_WORLD), failure.mpi_class, failure.text);
+    return lives ? owner : Owner(MPI_COMM_WORLD);
+}
+
+int class_of(const Failure& failure) {
+    return error::survives ? error::class_of(living(failure.owner), failure.mpi_class) : failure.mpi_class;
+}
+
+int raise(const Failure& failure) {
+    return error::raise(living(failure.owner), failure.mpi_class, failure.text);
 }
 
 }  // namespace
@@ -162,7 +169,7 @@ bool may_complete(const Found& found) {
             return code != MPI_SUCCESS;
         check(record, MPI_SUCCESS, status);
     } else if (record.operation != nullptr && !record.operation->done()) {
-        progress::turn_once();
+        progress::progress();
     }
     return record.operation == nullptr || record.operation->done();
 }
@@ -301,7 +308,7 @@ int Completing::several_with_care(int code, std::span<MPI_Status> statuses, cons
         for (MPI_Status& status : statuses)
             status.MPI_ERROR = MPI_SUCCESS;
     for (const auto& [k, failure] : failures)
-        statuses[k].MPI_ERROR = error::code(failure.mpi_class, failure.text);
+        statuses[k].MPI_ERROR = error::code(class_of(failure), failure.text);
     if (!in_status)  // else MPI has called an error handler already
         statuses[failures.front().first].MPI_ERROR = raise(failures.front().second);
     return MPI_ERR_IN_STATUS;

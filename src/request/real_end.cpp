@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "comm/state.hpp"
+#include "error/loss.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
 
@@ -61,10 +62,14 @@ bool lives(const Owner& owner) {
 bool has_ended(MPI_Request& request, const Owner& owner, MPI_Status& status, int& code) {
     int flag = 0;
     status.MPI_ERROR = MPI_SUCCESS;
-    code = real::Request_get_status(request, &flag, &status);
-    if (code == MPI_SUCCESS && flag == 0)
-        return false;
-    if (!lives(owner)) {
+    const bool living = lives(owner);
+    // Only MPI_Test finds that the peer has failed.
+    if (!error::survives || !living) {
+        code = real::Request_get_status(request, &flag, &status);
+        if (code == MPI_SUCCESS && flag == 0)
+            return false;
+    }
+    if (!living) {
         real::Request_free(&request);
         return true;
     }
@@ -75,6 +80,13 @@ bool has_ended(MPI_Request& request, const Owner& owner, MPI_Status& status, int
         !(owner.kind == Owner::Kind::kComm && owner.comm == MPI_COMM_WORLD))
         world.emplace(Owner(MPI_COMM_WORLD));
     code = real::Test(&request, &flag, &status);
+    if (code == MPI_SUCCESS && flag == 0)
+        return false;
+    if (flag == 0) {
+        // It receives from any rank, and some have failed (MPIX_ERR_PROC_FAILED_PENDING): nothing has been matched.
+        real::Cancel(&request);
+        real::Request_free(&request);
+    }
     return true;
 }
 

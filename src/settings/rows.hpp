@@ -88,6 +88,7 @@ std::string show_size(const Values& values) {
 inline constexpr std::array<std::string_view, 3> kNcclWords = {"no", "yes", "require"};
 inline constexpr std::array<std::string_view, 2> kAgreeWords = {"full", "mpi"};
 inline constexpr std::array<std::string_view, 4> kSyncWords = {"none", "memops", "legacy", "device"};
+inline constexpr std::array<std::string_view, 3> kOnFailureWords = {"error", "stage", "abort"};
 inline constexpr std::array<std::string_view, 2> kNicsWords = {"near", "all"};
 inline constexpr std::array<std::string_view, 3> kP2pCommWords = {"pair", "shared", "auto"};
 
@@ -286,6 +287,15 @@ inline constexpr Setting kSettings[] = {
      [](std::string_view text, Values& values) { return parse_seconds(text, values.timeout); },
      [](const Values& values) { return print_seconds(values.timeout); },
      SWY_AGREED(timeout)},
+    {{"SWITCHYARD_ON_FAILURE", "error, stage or abort", "error",
+      "What becomes of a job when NCCL, the driver or another rank fails in an operation on device memory. In any case "
+      "that call is an MPI error on every rank that takes part. With error, the communicator's next large call has a "
+      "new NCCL communicator made; with stage, the collectives of that communicator are staged from then on; with "
+      "abort, the first such error ends the job, whatever error handler the program has set.",
+      true},
+     read_word<&Values::on_failure, kOnFailureWords>,
+     show_word<&Values::on_failure, kOnFailureWords>,
+     SWY_AGREED(on_failure)},
     {{"SWITCHYARD_STALL", kSeconds, "60",
       "How long a rank waits for others, or for NCCL, before it says so on standard error, with the call, its bytes "
       "and, "

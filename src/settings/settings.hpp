@@ -17,6 +17,7 @@ enum class Agree : std::uint8_t { kFull, kMpi };
 enum class Sync : std::uint8_t { kNone, kMemops, kLegacy, kDevice };
 enum class P2pComm : std::uint8_t { kPair, kShared, kAuto };
 enum class Nics : std::uint8_t { kNear, kAll };
+enum class OnFailure : std::uint8_t { kError, kStage, kAbort };
 enum class ReportTo : std::uint8_t { kOff, kText, kJson };
 
 // The values in force. Those marked (agreed) decide routes and are MPI_COMM_WORLD's rank 0's on every rank after
@@ -30,12 +31,13 @@ struct Values {
         65536;            // SWITCHYARD_NCCL_THRESHOLD: bytes from which a collective agrees and takes NCCL (agreed)
     bool tuning = false;  // SWITCHYARD_TUNING=FILE (agreed, the file is rank 0's alone)
     std::string tuning_file;
-    Agree agree = Agree::kFull;         // SWITCHYARD_AGREE=full|mpi (agreed)
-    bool deterministic = false;         // SWITCHYARD_DETERMINISTIC (agreed)
-    Sync sync = Sync::kMemops;          // SWITCHYARD_SYNC=none|memops|legacy|device
-    double timeout = 0;                 // SWITCHYARD_TIMEOUT seconds, 0 is none (agreed)
-    double stall = 60;                  // SWITCHYARD_STALL seconds, 0 is none (agreed)
-    bool cuda_aware_mpi = false;        // SWITCHYARD_CUDA_AWARE_MPI (agreed)
+    Agree agree = Agree::kFull;                // SWITCHYARD_AGREE=full|mpi (agreed)
+    bool deterministic = false;                // SWITCHYARD_DETERMINISTIC (agreed)
+    Sync sync = Sync::kMemops;                 // SWITCHYARD_SYNC=none|memops|legacy|device
+    double timeout = 0;                        // SWITCHYARD_TIMEOUT seconds, 0 is none (agreed)
+    double stall = 60;                         // SWITCHYARD_STALL seconds, 0 is none (agreed)
+    OnFailure on_failure = OnFailure::kError;  // SWITCHYARD_ON_FAILURE=error|stage|abort (agreed)
+    bool cuda_aware_mpi = false;               // SWITCHYARD_CUDA_AWARE_MPI (agreed)
     std::size_t p2p_threshold = 65536;  // SWITCHYARD_P2P_THRESHOLD: bytes from which a message has an envelope (agreed)
     P2pComm p2p_comm = P2pComm::kAuto;  // SWITCHYARD_P2P_COMM=pair|shared|auto (agreed)
     int p2p_pair_comms = 16;  // SWITCHYARD_P2P_PAIR_COMMS: pair communicators of one process at a time (agreed)
@@ -83,6 +85,9 @@ std::string read(Values& into);
 std::string old_names();
 
 const Values& values();
+inline bool stages_after_failure() {
+    return values().on_failure == OnFailure::kStage;
+}
 void install(Values values, bool from_rank_zero);
 
 // The agreed part of the values as bytes for a broadcast, and back; the number of bytes is the same on every rank that

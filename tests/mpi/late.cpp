@@ -1,11 +1,13 @@
 // SWITCHYARD_TIMEOUT and a collective for which one rank comes too late or never, one that does not block or the start
 // of a persistent one: an error on those that wait, which names who is missing, and on the one that is late, and later
 // calls are right again. With --forgotten nobody waits for it, and MPI_Finalize ends all the same. With --blocking the
-// last rank never makes it.
+// last rank never makes it, with --late-blocking it comes late.
 // launch: -n 3 --gpus 3 -x SWITCHYARD_TIMEOUT=2
 // launch: -n 3 --gpus 3 -x SWITCHYARD_TIMEOUT=2 -- --one-has-host-memory
 // launch: -n 3 --gpus 3 -x SWITCHYARD_TIMEOUT=2 -- --persistent
 // launch: -n 3 --gpus 3 -x SWITCHYARD_TIMEOUT=1 -- --blocking
+// launch: -n 3 --gpus 3 -x SWITCHYARD_TIMEOUT=2 -- --late-blocking
+// launch: -n 3 --gpus 3 -x SWITCHYARD_TIMEOUT=2 -x SWITCHYARD_AGREE=mpi -- --late-blocking
 // launch: -n 2 --gpus 2 -x SWITCHYARD_TIMEOUT=1 -- --forgotten
 // test-timeout: 60
 #include <mpi.h>
@@ -67,6 +69,7 @@ class Sum {
         check(wait());
     }
     int try_block(MPI_Comm comm) { return MPI_Allreduce(mine_.at(0), all_.at(0), kCount, MPI_DOUBLE, MPI_SUM, comm); }
+    int try_another(MPI_Comm comm) { return MPI_Bcast(all_.at(0), kCount, MPI_DOUBLE, 0, comm); }
     void block(MPI_Comm comm) { check(try_block(comm)); }
 
     void make(MPI_Comm comm) {
@@ -141,6 +144,41 @@ void given_up(Sum& device, Sum& sum) {
         MPI_Comm another = make(device);
         sum.begin_and_wait(another);
         MPI_Comm_free(&another);
+    }
+    MPI_Comm_free(&comm);
+}
+
+void expect_given_up(int code, const char* how) {
+    const std::string said = text_of(code);
+    expect(class_of(code) == MPI_ERR_OTHER && has(said, "has given it up: SWITCHYARD_TIMEOUT") && has(said, kMissing),
+           std::string("the error of who comes late, ") + how + ": " + said);
+}
+
+// Blocking calls: the late rank makes its calls when the others have given theirs up, `calls` of them. Then all are in
+// step again.
+void late_blocking(Sum& device, Sum& host, int before) {
+    constexpr int kWays = 4;
+    MPI_Comm comm = make(device);
+    for (int round = 0; round < before; ++round)
+        device.block(comm);
+    const bool late = rank == size - 1;
+    for (int way = 0; way < kWays; ++way) {
+        const int calls = way == 1 ? 2 : 1;
+        for (int call = 0; call < calls && !late; ++call) {
+            const std::string said = text_of(device.try_block(comm));
+            expect(has(said, "MPI_Allreduce on rank") && has(said, kWaited) && has(said, kMissing),
+                   "the error of who waits in a blocking call: " + said);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (int call = 0; call < calls && late; ++call)
+            if (way < 2)
+                expect_given_up(device.try_block(comm), "with the same call");
+            else if (way == 2)
+                expect_given_up(device.try_another(comm), "with another call");
+            else
+                expect_given_up(host.try_block(comm), "with host memory");
+        for (int round = 0; round < 3; ++round)
+            device.block(comm);
     }
     MPI_Comm_free(&comm);
 }
@@ -235,6 +273,10 @@ int main(int argc, char** argv) {
             started->start();
     } else if (way == "--blocking") {
         given_up_blocking(*device);
+    } else if (way == "--late-blocking") {
+        Sum host(gpu::Kind::kHost);
+        for (const int before : {0, 8})  // by MPI, and by the ranks' shared page
+            late_blocking(*device, host, before);
     } else if (way == "--persistent") {
         Sum sum(gpu::Kind::kDevice);
         given_up_start(*device, sum);

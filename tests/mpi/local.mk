@@ -92,3 +92,11 @@ tests_mpi_hardware_halo_SOURCES = tests/mpi/hardware/halo.cpp tests/mpi/p2p/layo
 tests_mpi_hardware_halo_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_hardware_crowded_SOURCES = tests/mpi/hardware/crowded.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
 tests_mpi_hardware_crowded_LDADD = $(MPI_TEST_LIBS)
+
+# A rank that dies, where MPI survives it.
+EXTRA_PROGRAMS += tests/mpi/survivors
+tests_mpi_survivors_SOURCES = tests/mpi/survivors.cpp tests/mpi/gpu.hpp tests/collective_forms.hpp
+tests_mpi_survivors_LDADD = $(RELINKED_LIBS)
+tests_mpi_survivors_LDFLAGS = $(RELINKED_LINK)
+TESTS += tests/mpi/survivors.test
+EXTRA_DIST += tests/mpi/survivors.test

@@ -52,6 +52,25 @@ void complete(MPI_Request& request) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+// A collective on device memory that is no large message: Open MPI's own call, in which all but the last rank wait.
+void small(double late) {
+    const double mine = rank + 1.0;
+    gpu::Memory in(gpu::Kind::kDevice, {reinterpret_cast<const std::byte*>(&mine),
+                                        reinterpret_cast<const std::byte*>(&mine) + sizeof mine});
+    gpu::Memory out(gpu::Kind::kDevice, sizeof mine);
+    for (const bool is_late : {false, true}) {
+        if (is_late && rank == size - 1)
+            usleep(static_cast<useconds_t>(late * 1e6));
+        MPI_Allreduce(in.address(), out.address(), 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
+    double sum = 0;
+    std::memcpy(&sum, out.read().data(), sizeof sum);
+    if (sum == size * (size + 1) / 2.0)
+        return;
+    std::fprintf(stderr, "FAILED on rank %d: %g\n", rank, sum);
+    ++failures;
+}
+
 // The last rank sends to rank 0, and is late at either end.
 void message(Data& data, const std::string& way, double late) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -118,6 +137,12 @@ int main(int argc, char** argv) {
         data.expect_sum();
     } else if (way == "nobody") {
         nobody_waits(data, late);
+    } else if (way == "small") {
+        small(late);
+    } else if (way == "finalize") {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == size - 1)
+            usleep(static_cast<useconds_t>(late * 1e6));
     } else {
         message(data, way, late);
     }

@@ -43,9 +43,9 @@ tests/wrappers/every/libswitchyard.so: tests/wrappers/every/wrappers.o tests/wra
 	    -Wl,--no-as-needed $(MPI_LIBS) $(SANITIZER_LIBS)
 
 EXTRA_PROGRAMS += tests/wrappers/exchange_c tests/wrappers/exchange_c_relinked tests/wrappers/exchange_cxx \
-    tests/wrappers/exchange_cxx_relinked tests/wrappers/io tests/wrappers/memory_kinds tests/wrappers/query
+    tests/wrappers/exchange_cxx_relinked tests/wrappers/io tests/wrappers/memory_kinds tests/wrappers/query tests/wrappers/tool_information
 TESTS += tests/wrappers/exchange_c tests/wrappers/exchange_c_relinked tests/wrappers/exchange_cxx \
-    tests/wrappers/exchange_cxx_relinked tests/wrappers/io tests/wrappers/memory_kinds tests/wrappers/query
+    tests/wrappers/exchange_cxx_relinked tests/wrappers/io tests/wrappers/memory_kinds tests/wrappers/query tests/wrappers/tool_information
 device_memory_sources = tests/wrappers/device_memory.c tests/wrappers/device_memory.h
 tests_wrappers_exchange_c_SOURCES = tests/wrappers/exchange_c.c $(device_memory_sources)
 tests_wrappers_exchange_c_LDADD = $(MPI_TEST_LIBS)
@@ -61,6 +61,8 @@ tests_wrappers_io_SOURCES = tests/wrappers/io.cpp $(device_memory_sources)
 tests_wrappers_io_LDADD = $(MPI_TEST_LIBS)
 tests_wrappers_memory_kinds_SOURCES = tests/wrappers/memory_kinds.c
 tests_wrappers_memory_kinds_LDADD = $(MPI_TEST_LIBS)
+tests_wrappers_tool_information_SOURCES = tests/wrappers/tool_information.c $(device_memory_sources)
+tests_wrappers_tool_information_LDADD = $(MPI_TEST_LIBS)
 tests_wrappers_query_SOURCES = tests/wrappers/query.c $(device_memory_sources)
 tests_wrappers_query_LDADD = $(MPI_TEST_LIBS)
 

@@ -89,7 +89,7 @@ std::optional<Allocation> Allocations::find_range(std::uintptr_t address, std::s
         return std::nullopt;
     Allocation found = entry->second;
     for (auto next = std::next(entry); found.end() < address + bytes; ++next) {
-        if (next == entries_.end() || next->first != found.end() || next->second.kind != MemoryKind::Mapped ||
+        if (next == entries_.end() || next->first != found.end() || !next->second.mapped() ||
             next->second.reservation != found.reservation || !next->second.accessible)
             return std::nullopt;
         found.bytes += next->second.bytes;

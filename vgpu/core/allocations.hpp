@@ -22,10 +22,11 @@ enum class MemoryKind : std::uint8_t {
     Device,      // cuMemAlloc
     Pooled,      // cuMemAllocAsync
     Imported,    // cuIpcOpenMemHandle
-    Mapped,      // cuMemMap
+    Mapped,      // cuMemMap of a device's memory
     Managed,     // cuMemAllocManaged
     Pinned,      // cuMemHostAlloc
     Registered,  // cuMemHostRegister
+    MappedHost,  // cuMemMap of the host's memory
 };
 
 struct Allocation {
@@ -34,19 +35,21 @@ struct Allocation {
     char* alias = nullptr;  // where the simulator sees it
     MemoryKind kind = MemoryKind::Device;
     bool sync_memops = false;  // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
-    bool accessible = true;    // Mapped: cuMemSetAccess has been called
+    bool accessible = true;    // Mapped, MappedHost: cuMemSetAccess has been called
     int device = 0;
     unsigned flags = 0;  // Pinned, Registered, Managed: as the program gave them
     Context* context = nullptr;
     MemoryPool* pool = nullptr;
     std::uint64_t id = 0;            // CU_POINTER_ATTRIBUTE_BUFFER_ID: never used twice
     DeviceBlock block;               // Device, Pooled
-    std::uintptr_t reservation = 0;  // Mapped: the reserved range's begin; other ranges: their own
+    std::uintptr_t reservation = 0;  // Mapped, MappedHost: the reserved range's begin; other ranges: their own
     // How many synchronous operations on it have returned and are not over.
     std::shared_ptr<std::atomic<int>> memops_under_way = std::make_shared<std::atomic<int>>(0);
 
     std::uintptr_t end() const { return address + bytes; }
     bool contains(std::uintptr_t a) const { return a >= address && a < end(); }
+    // Made by cuMemMap.
+    bool mapped() const { return kind == MemoryKind::Mapped || kind == MemoryKind::MappedHost; }
     // Returns whether the host may access it.
     bool on_host() const { return kind >= MemoryKind::Managed; }
     // A host pointer in the eyes of the copy functions' documentation: page-locked, not managed.

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 
 #include <unistd.h>
 
@@ -116,15 +117,26 @@ std::vector<int> visible_devices(const std::string& text, const std::vector<std:
     return visible;
 }
 
-DeviceTable::DeviceTable(std::vector<std::string>& complaints) {
-    std::vector<std::unique_ptr<Device>> all;
-    for (const PciAddress& pci : addresses(complaints)) {
+const std::vector<std::unique_ptr<Device>>& node_devices(std::vector<std::string>& complaints) {
+    static auto& lock = *new std::mutex;
+    static auto& all = *new std::vector<std::unique_ptr<Device>>;
+    const std::lock_guard guard(lock);
+    if (!all.empty())
+        return all;
+    const std::vector<PciAddress> gpus = addresses(complaints);
+    for (std::size_t i = 0; i < gpus.size() && complaints.empty(); ++i) {
         auto device = std::make_unique<Device>();
-        device->physical = static_cast<int>(all.size());
-        device->pci = pci;
+        device->physical = static_cast<int>(i);
+        device->pci = gpus[i];
         device->uuid = uuid_of(device->bus_id());
+        device->memory = std::make_unique<DeviceMemory>(device->uuid_text(), settings().memory);
         all.push_back(std::move(device));
     }
+    return all;
+}
+
+DeviceTable::DeviceTable(std::vector<std::string>& complaints) {
+    const std::vector<std::unique_ptr<Device>>& all = node_devices(complaints);
     std::vector<int> visible;
     if (const char* text = std::getenv("CUDA_VISIBLE_DEVICES"); text != nullptr)
         visible = visible_devices(text, all);
@@ -132,17 +144,16 @@ DeviceTable::DeviceTable(std::vector<std::string>& complaints) {
         for (const auto& device : all)
             visible.push_back(device->physical);
     for (const int index : visible) {
-        auto& device = all[static_cast<std::size_t>(index)];
+        Device* const device = all[static_cast<std::size_t>(index)].get();
         device->ordinal = count();
-        device->memory = std::make_unique<DeviceMemory>(device->uuid_text(), settings().memory);
-        devices_.push_back(std::move(device));
+        devices_.push_back(device);
     }
 }
 
 Device* DeviceTable::by_uuid(const std::array<unsigned char, 16>& uuid) {
-    for (const auto& device : devices_)
+    for (Device* device : devices_)
         if (device->uuid == uuid)
-            return device.get();
+            return device;
     return nullptr;
 }
 

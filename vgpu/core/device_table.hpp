@@ -11,8 +11,10 @@
 
 namespace vgpu {
 
+inline constexpr const char* kDeviceName = "Virtual GPU (Switchyard)";
+
 struct Device {
-    int ordinal = 0;   // as this process counts, after CUDA_VISIBLE_DEVICES
+    int ordinal = -1;  // as this process counts, after CUDA_VISIBLE_DEVICES; -1 where that hides it
     int physical = 0;  // as the host counts, in PCI order
     PciAddress pci;
     std::array<unsigned char, 16> uuid{};
@@ -22,10 +24,15 @@ struct Device {
     std::string uuid_text() const;  // "GPU-1b2c..."
 };
 
+// All devices of the node in PCI order, after VGPU_COUNT and VGPU_TOPOLOGY. Made at the first call, never destroyed,
+// and no file is opened for it, so that a child of fork may use it. Complaints are appended, one per bad value, and the
+// result is empty then.
+const std::vector<std::unique_ptr<Device>>& node_devices(std::vector<std::string>& complaints);
+
 // Made once, by cuInit. Never destroyed.
 class DeviceTable {
   public:
-    // Applies VGPU_COUNT, VGPU_TOPOLOGY and CUDA_VISIBLE_DEVICES. Complaints are appended, one per bad value.
+    // Applies CUDA_VISIBLE_DEVICES to the node's devices. Complaints are appended, as by node_devices.
     explicit DeviceTable(std::vector<std::string>& complaints);
 
     int count() const { return static_cast<int>(devices_.size()); }
@@ -36,7 +43,7 @@ class DeviceTable {
     Device* by_uuid(const std::array<unsigned char, 16>& uuid);
 
   private:
-    std::vector<std::unique_ptr<Device>> devices_;
+    std::vector<Device*> devices_;
 };
 
 // The indices into `all` that CUDA_VISIBLE_DEVICES=`text` lets a process see: in its order, up to the first entry that

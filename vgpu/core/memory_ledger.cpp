@@ -41,6 +41,12 @@ struct flock slot_lock(short type, std::size_t slot) {
     return lock;
 }
 
+// Whether no other process has the slot.
+bool is_free(int file, std::size_t slot) {
+    struct flock lock = slot_lock(F_WRLCK, slot);
+    return fcntl(file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
 }  // namespace
 
 struct MemoryLedger::Page {
@@ -50,11 +56,6 @@ struct MemoryLedger::Page {
 
 MemoryLedger::MemoryLedger(std::string device_name, std::size_t limit)
     : path_("/dev/shm/vgpu-" + std::to_string(getuid()) + "-" + std::move(device_name)), limit_(limit) {}
-
-bool MemoryLedger::is_free(std::size_t slot) const {
-    struct flock lock = slot_lock(F_WRLCK, slot);
-    return fcntl(file_, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
-}
 
 // Returns false when the file was removed between open and lock: its last user has just left.
 bool MemoryLedger::open_once(const std::string& path) {
@@ -106,7 +107,7 @@ bool MemoryLedger::open() {
 std::uint64_t MemoryLedger::sum(bool drop_the_dead) {
     std::uint64_t total = 0;
     for (std::size_t slot = 0; slot < page_->used_slots; ++slot) {
-        if (drop_the_dead && slot != mine_ && page_->bytes[slot] != 0 && is_free(slot))
+        if (drop_the_dead && slot != mine_ && page_->bytes[slot] != 0 && is_free(file_, slot))
             page_->bytes[slot] = 0;
         total += page_->bytes[slot];
     }
@@ -140,10 +141,35 @@ void MemoryLedger::release(std::size_t bytes) {
     page_->bytes[mine_] -= bytes;
 }
 
+// Reads the file without a slot in it. Only while this process has none: to close the file would give up the slot's
+// lock.
+std::uint64_t MemoryLedger::sum_of_others() const {
+    const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return 0;
+    std::uint64_t total = 0;
+    struct stat about {};
+    if (fstat(file, &about) == 0 && about.st_size >= static_cast<off_t>(sizeof(Page))) {
+        void* const memory = mmap(nullptr, sizeof(Page), PROT_READ, MAP_SHARED, file, 0);
+        if (memory != MAP_FAILED) {
+            const FileLock guard(file);
+            const auto* const page = static_cast<const Page*>(memory);
+            for (std::size_t slot = 0; slot < page->used_slots; ++slot)
+                if (page->bytes[slot] != 0 && !is_free(file, slot))
+                    total += page->bytes[slot];
+            munmap(memory, sizeof(Page));
+        }
+    }
+    ::close(file);
+    return total;
+}
+
 std::size_t MemoryLedger::used() {
     const std::lock_guard guard(lock_);
-    if (!open())
+    if (failed_)
         return local_;
+    if (page_ == nullptr)
+        return sum_of_others();
     const FileLock file_guard(file_);
     return sum(true);
 }
@@ -157,7 +183,7 @@ void MemoryLedger::close() {
         page_->bytes[mine_] = 0;
         bool others = false;
         for (std::size_t slot = 0; slot < page_->used_slots && !others; ++slot)
-            others = slot != mine_ && !is_free(slot);
+            others = slot != mine_ && !is_free(file_, slot);
         if (!others)
             unlink(path_.c_str());
     }

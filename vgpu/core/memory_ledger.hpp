@@ -21,6 +21,7 @@ class MemoryLedger {
     // False when the device has fewer than `bytes` left.
     bool charge(std::size_t bytes);
     void release(std::size_t bytes);
+    // Takes no slot: a process that only asks leaves no file behind, and may fork.
     std::size_t used();
     std::size_t limit() const { return limit_; }
     // Empties this process's slot and removes the file if no other process uses it. For the end of the process.
@@ -32,7 +33,7 @@ class MemoryLedger {
     bool open();
     bool open_once(const std::string& path);
     std::uint64_t sum(bool drop_the_dead);
-    bool is_free(std::size_t slot) const;
+    std::uint64_t sum_of_others() const;
 
     std::string path_;
     std::size_t limit_;

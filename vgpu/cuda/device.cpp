@@ -34,7 +34,7 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     if (!devices().valid(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    std::snprintf(name, static_cast<std::size_t>(length), "%s", "Virtual GPU (Switchyard)");
+    std::snprintf(name, static_cast<std::size_t>(length), "%s", kDeviceName);
     return CUDA_SUCCESS;
 }
 
@@ -134,6 +134,9 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
             return CUDA_SUCCESS;
         case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
             *value = settings().multiprocessors;
+            return CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+            *value = settings().driver >= 12020 ? 1 : 0;
             return CUDA_SUCCESS;
 #define VGPU_ATTRIBUTE(name, number) \
     case CU_DEVICE_ATTRIBUTE_##name: \

@@ -205,8 +205,9 @@ bool pack(const ptx::Kernel& kernel, void** parameters, void** extra, std::vecto
     }
     if (kernel.parameters.empty())
         return true;
-    const ptx::Parameter& last = kernel.parameters.back();
-    if (buffer == nullptr || size < last.offset + last.bytes)
+    // A structure that comes last may be cut short: NCCL passes as much of its kernels' 4 KiB as they read
+    // (enqueue.cc).
+    if (buffer == nullptr || size <= kernel.parameters.back().offset)
         return false;
     std::memcpy(packed.data(), buffer, std::min(size, packed.size()));
     return true;

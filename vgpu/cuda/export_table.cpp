@@ -23,15 +23,22 @@ constexpr std::array<unsigned char, 16> kRuntimeTable = {0x6b, 0xd5, 0xfb, 0x6c,
 void explain(const void* caller) {
     Dl_info info;
     const std::string file = dladdr(caller, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "this program";
-    const bool shared = file.substr(file.rfind('/') + 1).starts_with("libcudart.so");
-    say(shared ? file +
-                     " is NVIDIA's own CUDA runtime, which the virtual GPUs cannot serve: put their folder first in "
-                     "LD_LIBRARY_PATH (switchyard run does), and link the program without an rpath to the other"
-               : file +
-                     " has NVIDIA's static CUDA runtime in it, nvcc's default, which the virtual GPUs cannot serve "
-                     "(a real GPU's driver does). In a program that is not stripped it is replaced, by `switchyard run "
-                     "--virtual-gpus` or LD_PRELOAD=FOLDER/libvgpu_static.so; else link it with `nvcc -cudart shared`, "
-                     "or with -lcudart in place of -lcudart_static");
+    const std::string name = file.substr(file.rfind('/') + 1);
+    if (name.starts_with("libcudart.so"))
+        say(file +
+            " is NVIDIA's own CUDA runtime, which the virtual GPUs cannot serve: put their folder first in "
+            "LD_LIBRARY_PATH (switchyard run does), and link the program without an rpath to the other");
+    else if (name.starts_with("libnccl.so"))
+        say(file +
+            " has NVIDIA's static CUDA runtime in it, which the virtual GPUs cannot serve (a real GPU's driver does): "
+            "take the libnccl.so.2 in their folder, or NVIDIA's built from its source with CUDARTLIB=cudart, as the "
+            "virtual GPUs' README.md says");
+    else
+        say(file +
+            " has NVIDIA's static CUDA runtime in it, nvcc's default, which the virtual GPUs cannot serve "
+            "(a real GPU's driver does). In a program that is not stripped it is replaced, by `switchyard run "
+            "--virtual-gpus` or LD_PRELOAD=FOLDER/libvgpu_static.so; else link it with `nvcc -cudart shared`, "
+            "or with -lcudart in place of -lcudart_static");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "vgpu/core/kernels.hpp"
 #include "vgpu/core/settings.hpp"
 #include "vgpu/cuda/api.hpp"
+#include "vgpu/cuda/init.hpp"
 
 using namespace vgpu;
 using namespace vgpu::cuda;
@@ -15,16 +16,17 @@ bool is_error(std::string_view name) {
     return error_by_name(name, error);
 }
 
-// All bad VGPU_* values are reported together, so that a user can correct them before the next run.
-void report(const std::vector<std::string>& complaints) {
+}  // namespace
+
+void vgpu::cuda::report(const std::vector<std::string>& complaints) {
+    if (complaints.empty())
+        return;
     static std::once_flag once;
     std::call_once(once, [&] {
         for (const std::string& line : complaints)
             say(line);
     });
 }
-
-}  // namespace
 
 CUresult cuInit(unsigned int flags) {
     VGPU_ENTER(cuInit, Needs::Nothing);

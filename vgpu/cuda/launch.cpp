@@ -109,9 +109,14 @@ CUresult launch_code(const Entry& entry, const std::shared_ptr<Function>& functi
         shape.cluster[i] = how.clustered ? how.cluster[i] : std::max(1u, kernel->required_cluster[i]);
         if (shape.cluster[i] == 0 || shape.grid[i] % shape.cluster[i] != 0)
             return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-        if (shape.cluster[i] > 1)  // the engine has no shared memory of other blocks
-            return CUDA_ERROR_NOT_SUPPORTED;
     }
+    // CUDA programming guide, "Thread Block Clusters". What blocks of a cluster do with each other's shared memory is
+    // an instruction that the engine does not know.
+    const unsigned long long cluster = 1ull * shape.cluster[0] * shape.cluster[1] * shape.cluster[2];
+    if (cluster > 1 && settings().major < 9)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (cluster > 8)
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     shape.dynamic_shared_bytes = launch.shared_bytes;
     shape.cooperative = how.cooperative;
     // Blocks that wait for each other have to be resident together.

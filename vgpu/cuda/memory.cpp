@@ -107,6 +107,7 @@ void release_allocation(const Allocation& allocation) {
             release_host_pages(allocation);
             break;
         case MemoryKind::Mapped:
+        case MemoryKind::MappedHost:
         case MemoryKind::Registered:
             break;  // the memory is the program's
     }

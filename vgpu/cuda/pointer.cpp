@@ -56,7 +56,7 @@ CUmemorytype type_of(const Allocation& a) {
 
 // "Not necessarily the address of the mapped region, but the address of the mappable address range", says cuda.h.
 Reserved range_of(const Allocation& a) {
-    if (a.kind == MemoryKind::Mapped)
+    if (a.mapped())
         if (const auto reserved = reservation_of(a.address))
             return *reserved;
     return {a.address, a.bytes};
@@ -89,8 +89,7 @@ CUresult describe(void* data, CUpointer_attribute attribute, const Allocation& a
     switch (static_cast<int>(attribute)) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
             // Memory that belongs to no context: mapped by cuMemMap, from a pool.
-            return give(data,
-                        handle(a.kind == MemoryKind::Mapped || a.kind == MemoryKind::Pooled ? nullptr : a.context));
+            return give(data, handle(a.mapped() || a.kind == MemoryKind::Pooled ? nullptr : a.context));
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
             return give(data, static_cast<unsigned>(type_of(a)));
         case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -120,7 +119,7 @@ CUresult describe(void* data, CUpointer_attribute attribute, const Allocation& a
         case CU_POINTER_ATTRIBUTE_MAPPED:
             return give(data, 1u);
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-            return give(data, std::uint64_t{a.kind == MemoryKind::Mapped ? a.flags : 0u});
+            return give(data, std::uint64_t{a.mapped() ? a.flags : 0u});
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
             return give(data, 0u);

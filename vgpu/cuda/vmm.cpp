@@ -4,12 +4,15 @@
 
 #include <map>
 #include <mutex>
+#include <string>
+#include <string_view>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vgpu/core/settings.hpp"
 #include "vgpu/cuda/api.hpp"
 
 using namespace vgpu;
@@ -19,21 +22,26 @@ namespace {
 
 constexpr std::size_t kGranularity = 2u << 20;
 
+// The memfds' names, by which another process that imports one knows where the memory is.
+constexpr const char *kOnDevice = "vgpu-physical", *kOnHost = "vgpu-physical-host";
+
 // Physical memory. It exists as long as a handle, a mapping or another process refers to it.
 struct Physical {
-    Physical(int memory_file, std::size_t size, int on, unsigned types, bool is_imported)
-        : file(memory_file), bytes(size), device(on), handle_types(types), imported(is_imported) {}
+    Physical(int memory_file, std::size_t size, CUmemLocation where, unsigned types, bool is_imported)
+        : file(memory_file), bytes(size), location(where), handle_types(types), imported(is_imported) {}
     ~Physical() {
         close(file);
-        if (!imported)  // what another process made is on that one's account
-            devices()[device].memory->ledger().release(bytes);
+        if (!imported && !on_host())  // what another process made is on that one's account
+            devices()[location.id].memory->ledger().release(bytes);
     }
     Physical(const Physical&) = delete;
     Physical& operator=(const Physical&) = delete;
 
+    bool on_host() const { return location.type != CU_MEM_LOCATION_TYPE_DEVICE; }
+
     int file;
     std::size_t bytes;
-    int device;
+    CUmemLocation location;
     unsigned handle_types;
     bool imported;
 };
@@ -41,6 +49,7 @@ struct Physical {
 struct Mapping {
     std::shared_ptr<Physical> physical;
     std::size_t bytes;
+    CUmemAccess_flags host_access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 };
 
 struct Reservation {
@@ -73,13 +82,54 @@ Space& space() {
     return all;
 }
 
+// The host's memory is a location since CUDA 12.2.
+bool is_host(const CUmemLocation& location) {
+    if (settings().driver < 12020)
+        return false;
+    switch (location.type) {
+        case CU_MEM_LOCATION_TYPE_HOST:
+        case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+            return true;
+        case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+            return location.id == 0 ||
+                   access(("/sys/devices/system/node/node" + std::to_string(location.id)).c_str(), F_OK) == 0;
+        default:
+            return false;
+    }
+}
+
+bool is_device(const CUmemLocation& location) {
+    return location.type == CU_MEM_LOCATION_TYPE_DEVICE && devices().valid(location.id);
+}
+
 bool valid(const CUmemAllocationProp& properties) {
     return properties.type == CU_MEM_ALLOCATION_TYPE_PINNED &&
-           properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE && devices().valid(properties.location.id);
+           (is_device(properties.location) || is_host(properties.location));
+}
+
+// What the program's own addresses of host memory show to the host. The kernel's mapping is over the reserved range.
+bool show_to_host(std::uintptr_t address, std::size_t bytes, CUmemAccess_flags flags, int file) {
+    const int protection = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE
+                           : flags == CU_MEM_ACCESS_FLAGS_PROT_READ    ? PROT_READ
+                                                                       : PROT_NONE;
+    return mmap(reinterpret_cast<void*>(address), bytes, protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, 0) !=
+           MAP_FAILED;
+}
+
+void hide_from_host(std::uintptr_t address, std::size_t bytes) {
+    mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+         -1, 0);
 }
 
 char* alias_of(const Reservation& reservation, std::uintptr_t address) {
     return reservation.range.alias() + (address - reservation.range.address());
+}
+
+// Whether a memfd that came from another process is one of host memory.
+bool made_on_host(int file) {
+    char target[64] = {};
+    const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(file)).c_str(), target, sizeof target - 1);
+    return length > 0 && std::string_view(target).starts_with("/memfd:" + std::string(kOnHost));
 }
 
 bool aligned(std::uintptr_t value) {
@@ -118,19 +168,21 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const C
     const auto types = static_cast<unsigned>(properties->requestedHandleTypes);
     if ((types & ~static_cast<unsigned>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)) != 0)
         return CUDA_ERROR_NOT_SUPPORTED;
-    const int device = properties->location.id;
-    MemoryLedger& ledger = devices()[device].memory->ledger();
-    if (!ledger.charge(bytes))
+    const bool on_host = properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    MemoryLedger* const ledger = on_host ? nullptr : &devices()[properties->location.id].memory->ledger();
+    if (ledger != nullptr && !ledger->charge(bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    const int file = memfd_create("vgpu-physical", MFD_CLOEXEC);
+    const int file = memfd_create(on_host ? kOnHost : kOnDevice, MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) {
-        close(file);
-        ledger.release(bytes);
+        if (file >= 0)
+            close(file);
+        if (ledger != nullptr)
+            ledger->release(bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     Logged(entry.name(), nullptr, Fields().add("bytes", bytes)).launch();
     const std::lock_guard guard(space().lock);
-    *handle = space().add(std::make_shared<Physical>(file, bytes, device, types, false));
+    *handle = space().add(std::make_shared<Physical>(file, bytes, properties->location, types, false));
     return CUDA_SUCCESS;
 }
 
@@ -188,9 +240,9 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGeneric
     allocation.address = at(pointer);
     allocation.alias = static_cast<char*>(alias);
     allocation.bytes = bytes;
-    allocation.kind = MemoryKind::Mapped;
+    allocation.kind = physical->on_host() ? MemoryKind::MappedHost : MemoryKind::Mapped;
     allocation.accessible = false;
-    allocation.device = physical->device;
+    allocation.device = physical->on_host() ? CU_DEVICE_CPU : physical->location.id;
     allocation.flags = physical->handle_types;
     allocation.reservation = reservation->range.address();
     allocations().add(allocation);
@@ -202,18 +254,36 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc
     VGPU_ENTER(cuMemSetAccess, Needs::Init);
     if (access == nullptr || count == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    bool reachable = false;
+    bool by_device = false, reachable = false, by_host = false;
+    CUmemAccess_flags host_access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
     for (std::size_t i = 0; i < count; ++i) {
-        if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !devices().valid(access[i].location.id))
+        if (is_device(access[i].location)) {
+            by_device = true;
+            reachable = reachable || access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        } else if (is_host(access[i].location)) {
+            by_host = true;
+            host_access = access[i].flags;
+        } else {
             return CUDA_ERROR_INVALID_VALUE;
-        reachable = reachable || access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        }
     }
+    const std::lock_guard guard(space().lock);
+    Reservation* const reservation = space().holder(at(pointer), bytes);
+    if (reservation == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
     for (std::uintptr_t address = at(pointer); address < at(pointer) + bytes;) {
         const auto found = allocations().find(address);
-        if (!found || found->kind != MemoryKind::Mapped || found->address != address ||
-            found->end() > at(pointer) + bytes)
+        const auto mapping = reservation->mappings.find(address);
+        if (!found || mapping == reservation->mappings.end() || found->end() > at(pointer) + bytes)
             return CUDA_ERROR_INVALID_VALUE;
-        allocations().update(address, [&](Allocation& a) { a.accessible = reachable; });
+        if (by_host && !mapping->second.physical->on_host())  // the host does not reach a device's memory
+            return CUDA_ERROR_INVALID_VALUE;
+        if (by_host && !show_to_host(address, found->bytes, host_access, mapping->second.physical->file))
+            return CUDA_ERROR_MAP_FAILED;
+        if (by_host)
+            mapping->second.host_access = host_access;
+        if (by_device)
+            allocations().update(address, [&](Allocation& a) { a.accessible = reachable; });
         address = found->end();
     }
     return CUDA_SUCCESS;
@@ -221,10 +291,15 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc
 
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr pointer) {
     VGPU_ENTER(cuMemGetAccess, Needs::Init);
+    const std::lock_guard guard(space().lock);
     const auto found = allocations().find(at(pointer));
-    if (flags == nullptr || location == nullptr || !found || found->kind != MemoryKind::Mapped)
+    Reservation* const reservation = space().holder(at(pointer), 1);
+    if (flags == nullptr || location == nullptr || !found || reservation == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = found->accessible ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    if (is_host(*location))
+        *flags = reservation->mappings.at(found->address).host_access;
+    else
+        *flags = found->accessible ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
 
@@ -242,8 +317,11 @@ CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
     if (end != at(pointer) + bytes)  // mappings are unmapped whole
         return CUDA_ERROR_INVALID_VALUE;
     for (auto mapping = mappings.find(at(pointer)); mapping != mappings.end() && mapping->first < end;
-         mapping = mappings.erase(mapping))
+         mapping = mappings.erase(mapping)) {
+        if (mapping->second.physical->on_host())
+            hide_from_host(mapping->first, mapping->second.bytes);
         allocations().remove(mapping->first);
+    }
     mmap(alias_of(*reservation, at(pointer)), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
          -1, 0);
     return CUDA_SUCCESS;
@@ -277,10 +355,12 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
             close(file);
         return CUDA_ERROR_INVALID_VALUE;
     }
+    CUmemLocation location{};
+    location.type = made_on_host(file) ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
+    location.id = location.type == CU_MEM_LOCATION_TYPE_HOST ? 0 : entry.context().device().ordinal;
     const std::lock_guard guard(space().lock);
-    *handle =
-        space().add(std::make_shared<Physical>(file, static_cast<std::size_t>(status.st_size),
-                                               entry.context().device().ordinal, static_cast<unsigned>(type), true));
+    *handle = space().add(std::make_shared<Physical>(file, static_cast<std::size_t>(status.st_size), location,
+                                                     static_cast<unsigned>(type), true));
     return CUDA_SUCCESS;
 }
 
@@ -310,8 +390,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
         return CUDA_ERROR_INVALID_VALUE;
     *properties = {};
     properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    properties->location.id = found->second.first->device;
+    properties->location = found->second.first->location;
     properties->requestedHandleTypes = static_cast<CUmemAllocationHandleType>(found->second.first->handle_types);
     return CUDA_SUCCESS;
 }

@@ -4,6 +4,7 @@
 
 #include "vgpu/cudart/allocation.hpp"
 #include "vgpu/cudart/context.hpp"
+#include "vgpu/cudart/copy.hpp"
 #include "vgpu/cudart/entry_point.hpp"
 #include "vgpu/cudart/properties.hpp"
 #include "vgpu/cudart/stream.hpp"
@@ -166,6 +167,28 @@ cudaError_t capture_info_12_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* s
     VGPU_CUDART_SYMBOL(cudaStreamGetCaptureInfo_ptsz);
 cudaError_t capture_info_12_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*) {
     return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status);
+}
+
+// Which copy failed is not told here: SIZE_MAX, as where the error is of none.
+cudaError_t copy_batch_12(void* const* to, const void* const* from, const size_t* bytes, size_t count, void* attributes,
+                          size_t* starts, size_t attributes_count, size_t* failed, cudaStream_t stream)
+    VGPU_CUDART_SYMBOL(cudaMemcpyBatchAsync);
+cudaError_t copy_batch_12(void* const* to, const void* const* from, const size_t* bytes, size_t count, void* attributes,
+                          size_t* starts, size_t attributes_count, size_t* failed, cudaStream_t stream) {
+    if (failed != nullptr)
+        *failed = static_cast<size_t>(-1);
+    return copy_batch(to, from, bytes, count, attributes, starts, attributes_count, stream);
+}
+
+cudaError_t copy_batch_12_ptsz(void* const* to, const void* const* from, const size_t* bytes, size_t count,
+                               void* attributes, size_t* starts, size_t attributes_count, size_t* failed,
+                               cudaStream_t stream) VGPU_CUDART_SYMBOL(cudaMemcpyBatchAsync_ptsz);
+cudaError_t copy_batch_12_ptsz(void* const* to, const void* const* from, const size_t* bytes, size_t count,
+                               void* attributes, size_t* starts, size_t attributes_count, size_t* failed,
+                               cudaStream_t stream) {
+    if (failed != nullptr)
+        *failed = static_cast<size_t>(-1);
+    return copy_batch(to, from, bytes, count, attributes, starts, attributes_count, per_thread(stream));
 }
 
 }  // extern "C"

@@ -4,6 +4,7 @@
 
 #include "vgpu/cudart/allocation.hpp"
 #include "vgpu/cudart/context.hpp"
+#include "vgpu/cudart/copy.hpp"
 #include "vgpu/cudart/entry_point.hpp"
 #include "vgpu/cudart/properties.hpp"
 #include "vgpu/cudart/stream.hpp"
@@ -157,6 +158,22 @@ cudaError_t capture_info_13_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* s
 cudaError_t capture_info_13_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*,
                                  cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**, size_t*) {
     return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status);
+}
+
+cudaError_t copy_batch_13(void* const* to, const void* const* from, const size_t* bytes, size_t count, void* attributes,
+                          size_t* starts, size_t attributes_count, cudaStream_t stream)
+    VGPU_CUDART_SYMBOL(cudaMemcpyBatchAsync);
+cudaError_t copy_batch_13(void* const* to, const void* const* from, const size_t* bytes, size_t count, void* attributes,
+                          size_t* starts, size_t attributes_count, cudaStream_t stream) {
+    return copy_batch(to, from, bytes, count, attributes, starts, attributes_count, stream);
+}
+
+cudaError_t copy_batch_13_ptsz(void* const* to, const void* const* from, const size_t* bytes, size_t count,
+                               void* attributes, size_t* starts, size_t attributes_count, cudaStream_t stream)
+    VGPU_CUDART_SYMBOL(cudaMemcpyBatchAsync_ptsz);
+cudaError_t copy_batch_13_ptsz(void* const* to, const void* const* from, const size_t* bytes, size_t count,
+                               void* attributes, size_t* starts, size_t attributes_count, cudaStream_t stream) {
+    return copy_batch(to, from, bytes, count, attributes, starts, attributes_count, per_thread(stream));
 }
 
 }  // extern "C"

@@ -62,6 +62,17 @@ cudaError_t copy_on(void* to, const void* from, size_t bytes, cudaMemcpyKind kin
     }
 }
 
+cudaError_t copy_batch(void* const* to, const void* const* from, const size_t* bytes, size_t count, void* attributes,
+                       size_t* starts, size_t attributes_count, cudaStream_t stream) {
+    return api_on_stream("cudaMemcpyBatchAsync", stream, [&] {
+        static_assert(sizeof(CUdeviceptr) == sizeof(void*));
+        auto* const targets = reinterpret_cast<CUdeviceptr*>(const_cast<void**>(to));
+        auto* const sources = reinterpret_cast<CUdeviceptr*>(const_cast<const void**>(from));
+        return cuMemcpyBatchAsync_v2(targets, sources, const_cast<size_t*>(bytes), count,
+                                     static_cast<CUmemcpyAttributes*>(attributes), starts, attributes_count, stream);
+    });
+}
+
 }  // namespace vgpu::cudart
 
 using namespace vgpu::cudart;

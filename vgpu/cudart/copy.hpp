@@ -9,6 +9,10 @@ namespace vgpu::cudart {
 cudaError_t copy_now(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t copy_on(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 
+// cudaMemcpyBatchAsync. `attributes` are the driver's, which the runtime's are equal to, byte by byte.
+cudaError_t copy_batch(void* const* to, const void* const* from, const size_t* bytes, size_t count, void* attributes,
+                       size_t* starts, size_t attributes_count, cudaStream_t stream);
+
 // The driver's memory types of source and destination, as the kind states them.
 struct CopyEnds {
     CUmemorytype from;

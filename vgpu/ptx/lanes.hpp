@@ -21,6 +21,16 @@ inline void lanes(Mask mask, F f) {
     }
 }
 
+// The highest lane first.
+template <class F>
+inline void lanes_down(Mask mask, F f) {
+    while (mask != 0) {
+        const unsigned lane = kLanes - 1 - static_cast<unsigned>(std::countl_zero(mask));
+        mask &= ~(Mask{1} << lane);
+        f(lane);
+    }
+}
+
 template <class T>
 inline T from_slot(u64 bits) {
     if constexpr (std::is_same_v<T, float>)

@@ -100,20 +100,21 @@ class Linker {
     }
 
     void declare_shared(Part& part, const Declaration& one) {
-        Symbol& symbol = part.names[one.name];
+        Symbol symbol;
         if (one.linkage == Linkage::Extern || one.open_array) {
             symbol.kind = Symbol::Kind::DynamicShared;
+            part.names[one.name] = symbol;
             dynamic_alignment_ = std::max(dynamic_alignment_, one.alignment);
             return;
         }
         const std::size_t alignment = std::max<std::size_t>(one.alignment, element_bytes(one));
-        common_shared_ = static_cast<u32>((common_shared_ + alignment - 1) / alignment * alignment);
         symbol.kind = Symbol::Kind::Shared;
-        symbol.offset = common_shared_;
+        symbol.offset = static_cast<u32>((common_shared_ + alignment - 1) / alignment * alignment);
         const std::size_t bytes = element_bytes(one) * one.elements;
         if (bytes > (1u << 24))
             refuse(Refusal::Kind::Unsupported, one.line, one.name, "shared memory is not that large");
-        common_shared_ += static_cast<u32>(bytes);
+        if (claim(part, one.name, one.linkage, one.line, symbol))
+            common_shared_ = symbol.offset + static_cast<u32>(bytes);
     }
 
     void declare_function(Part& part, const Function& function) {
@@ -171,13 +172,24 @@ class Linker {
 
     void resolve(Part& part) {
         for (const Declaration& one : part.unit.variables)
-            if (one.space != "shared")
+            if (one.space == "shared")
+                resolve_shared(part, one.name);
+            else
                 resolve_name(part, one.name, one.line);
         for (const Function& function : part.unit.functions)
             resolve_name(part, function.name, function.line);
         for (const auto& [alias, name] : part.unit.aliases)
             if (const auto found = part.names.find(name); found != part.names.end())
                 part.names[alias] = found->second;
+    }
+
+    // What is extern and no text defines is the launch's dynamic shared memory.
+    void resolve_shared(Part& part, std::string_view name) {
+        const auto found = globals_.find(name);
+        const auto own = part.names.find(name);
+        const bool defined = own != part.names.end() && own->second.kind == Symbol::Kind::Shared;
+        if (!defined && found != globals_.end() && found->second.symbol.kind == Symbol::Kind::Shared)
+            part.names[name] = found->second.symbol;
     }
 
     void resolve_name(Part& part, std::string_view name, unsigned line) {

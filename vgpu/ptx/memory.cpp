@@ -49,15 +49,18 @@ void store(Warp& warp, const Op& op, Mask mask) {
     });
 }
 
+// A GPU moves a vector of 16 bytes at once, and the 128 bytes of lanes side by side, which PTX does not promise and
+// NCCL's protocols LL and LL128 rely on: their last word is a flag. Here words are stored in ascending order and loaded
+// in descending order, each after the one before, so that a warp that sees a word sees all those below it.
 template <class T>
 void load_several(Warp& warp, const Op& op, Mask mask) {
     const u64* a = warp.get(op.a);
     const u64 offset = static_cast<u64>(op.immediate);
-    lanes(mask, [&](unsigned i) {
+    lanes_down(mask, [&](unsigned i) {
         const std::byte* from = warp.locate(op.space, a[i] + offset, sizeof(T) * op.count, i, false);
         u64 values[8];
-        for (unsigned k = 0; k < op.count; ++k)
-            values[k] = to_slot(read<T>(from + k * sizeof(T), op.detail, op.space));
+        for (unsigned k = op.count; k-- > 0;)
+            values[k] = to_slot(read<T>(from + k * sizeof(T), kAcquireRelease, op.space));
         for (unsigned k = 0; k < op.count; ++k)
             warp.at((*op.list)[k])[i] = values[k];
     });
@@ -70,7 +73,7 @@ void store_several(Warp& warp, const Op& op, Mask mask) {
     lanes(mask, [&](unsigned i) {
         std::byte* to = warp.locate(op.space, a[i] + offset, sizeof(T) * op.count, i, true);
         for (unsigned k = 0; k < op.count; ++k)
-            write<T>(to + k * sizeof(T), static_cast<T>(warp.get((*op.list)[k])[i]), op.detail, op.space);
+            write<T>(to + k * sizeof(T), static_cast<T>(warp.get((*op.list)[k])[i]), kAcquireRelease, op.space);
     });
 }
 

@@ -1,5 +1,6 @@
 // MPIX_Bcast_message: a broadcast of fixed size says what is sent, and a second one transports the payload where it was
-// too large for the first.
+// too large for the first. On an intercommunicator there are always two: the root's own group is told of neither, and
+// all ranks must make the same calls.
 #include <fmt/format.h>
 
 #include <new>
@@ -14,6 +15,17 @@ using namespace swy;
 namespace swy::message {
 namespace {
 
+bool is_inter(MPI_Comm comm) {
+    int inter = 0;
+    real::Comm_test_inter(comm, &inter);
+    return inter != 0;
+}
+
+// In the payload's place, where there is none.
+int broadcast_nothing(int root, MPI_Comm comm) {
+    return is_inter(comm) ? swy_MPI_Bcast(nullptr, 0, MPI_BYTE, root, comm) : MPI_SUCCESS;
+}
+
 int broadcast_whole(Whole& whole, int root, MPI_Comm comm) {
     whole.resize(kWholeBytes);
     return swy_MPI_Bcast(whole.data(), static_cast<int>(kWholeBytes), MPI_BYTE, root, comm);
@@ -27,7 +39,9 @@ int give(const Outgoing& from, int root, MPI_Comm comm) {
     int code = wrong == MPI_SUCCESS ? compose(from, comm, header, whole) : wrong;
     if (code != MPI_SUCCESS)  // the other ranks wait for the broadcast
         write({.kind = Kind::kRefused}, std::span(whole).first<kHeaderBytes>());
-    const int rc = broadcast_whole(whole, root, comm);
+    int rc = broadcast_whole(whole, root, comm);
+    if (rc == MPI_SUCCESS && (wrong != MPI_SUCCESS || code != MPI_SUCCESS || header.kind == Kind::kWithin))
+        rc = broadcast_nothing(root, comm);
     if (wrong != MPI_SUCCESS)
         return error::raise(Owner(comm), wrong, "MPIX_Bcast_message: " + problem);
     if (code != MPI_SUCCESS || rc != MPI_SUCCESS || header.kind == Kind::kWithin)
@@ -37,10 +51,12 @@ int give(const Outgoing& from, int root, MPI_Comm comm) {
 }
 
 int receive_payload(const Room& room, const Header& header, std::span<const std::byte> whole, int root, MPI_Comm comm) {
-    if (header.kind == Kind::kWithin)
-        return room.refused()
-                   ? MPI_SUCCESS
+    if (header.kind == Kind::kWithin) {
+        const int rc = broadcast_nothing(root, comm);
+        return rc != MPI_SUCCESS || room.refused()
+                   ? rc
                    : copy_out(room.address(), whole.subspan(header.whole() - header.bytes, header.bytes), comm);
+    }
     if (room.address() == nullptr)
         return error::raise(Owner(comm), MPI_ERR_NO_MEM,
                             fmt::format("MPIX_Bcast_message: there is no memory for a payload of {} bytes, not even to "
@@ -53,14 +69,18 @@ int receive_payload(const Room& room, const Header& header, std::span<const std:
 int get(const Incoming& to, int root, MPI_Comm comm) {
     to.nothing();
     Whole whole;
-    if (const int rc = broadcast_whole(whole, root, comm); rc != MPI_SUCCESS || root == MPI_PROC_NULL)
+    if (const int rc = broadcast_whole(whole, root, comm); rc != MPI_SUCCESS)
         return rc;
+    if (root == MPI_PROC_NULL)
+        return broadcast_nothing(root, comm);
     const std::optional<Header> header = read(whole);
-    if (!header || header->kind == Kind::kRefused)
+    if (!header || header->kind == Kind::kRefused) {
+        broadcast_nothing(root, comm);
         return error::raise(
             Owner(comm), header ? MPI_ERR_ARG : MPI_ERR_OTHER,
             fmt::format("MPIX_Bcast_message: rank {}, the root, {}", root,
                         header ? "could not send its message: its own error says why" : "has made another call"));
+    }
     const auto metadata = std::span<const std::byte>(whole).subspan(kHeaderBytes, header->metadata);
     const Room room(to, static_cast<MPI_Count>(header->bytes), header->where, metadata);
     int code = receive_payload(room, *header, whole, root, comm);

@@ -77,9 +77,8 @@ int await_rest(MPI_Comm comm, Found& found) {
         if (!there && deadline.passed())
             return error::raise(Owner(comm), MPI_ERR_OTHER,
                                 fmt::format("MPIX_Recv_message: rank {} has announced a payload of {} bytes with tag "
-                                            "{}, and SWITCHYARD_TIMEOUT has passed before it came: has another receive "
-                                            "taken it?",
-                                            found.source, found.header->bytes, found.tag));
+                                            "{}, and {} before it came: has another receive taken it?",
+                                            found.source, found.header->bytes, found.tag, deadline.why()));
         if (!there)
             std::this_thread::yield();
     }

@@ -74,6 +74,7 @@ class Collective final : public coll::Collective {
             const progress::Hold hold;
             order_ = comm_->order();
             before = comm_->counts;
+            nccl_failed_ = comm_->nccl_failed();
             mine_.attempts = comm_->ended;
             mine_.tag = comm::Exchange::draw_tag();
             mine_.attempt_tag = comm::Exchange::draw_tag();
@@ -87,7 +88,10 @@ class Collective final : public coll::Collective {
         const progress::Hold hold;
         comm_->enter(this);
         ++comm_->exchanges;
-        asking_.emplace(state, facts_, 0, blocking_ ? settings::values().timeout : 0, coll::kEntered);
+        const double seconds = settings::values().timeout;
+        const comm::OperationId what =
+            seconds > 0 && !state.spans_jobs ? comm::numbered(state, comm::Numbered::kMultiEntered, word()) : 0;
+        asking_.emplace(state, facts_, what, seconds, coll::kEntered);
         state_ = State::kAsking;
         return rc;
     }
@@ -114,10 +118,11 @@ class Collective final : public coll::Collective {
         mine_.device = survey.device;
         mine_.host = survey.host;
         // The obstacles that do not depend on the buffers.
-        const Reason before_all = !comm::Exchange::possible(state_of_)             ? Reason::kSpansJobs
-                                  : settings::values().nccl == settings::Nccl::kNo ? Reason::kNcclOff
-                                  : under_way_->must_be_staged()                   ? Reason::kThreads
-                                                                                   : Reason::kNone;
+        const Reason before_all = !comm::Exchange::possible(state_of_)               ? Reason::kSpansJobs
+                                  : settings::values().nccl == settings::Nccl::kNo   ? Reason::kNcclOff
+                                  : nccl_failed_ && settings::stages_after_failure() ? Reason::kNcclFailed
+                                  : under_way_->must_be_staged()                     ? Reason::kThreads
+                                                                                     : Reason::kNone;
         mine_.obstacle = static_cast<std::uint8_t>(before_all);
         const bool host_alone = kept_.buffers() > 0 && !mine_.device;
         const bool known = !before.empty() && before[static_cast<std::size_t>(rank_)] == kept_.buffers();
@@ -228,7 +233,7 @@ class Collective final : public coll::Collective {
         if (!setup_->ended())
             return false;
         state_ = State::kTelling;
-        deadline_.emplace(settings::values().timeout);
+        deadline_.emplace(settings::values().timeout, state_of_.handle);
         const bool made = setup_->why() == Reason::kNone;
         if (setup_->tell(channel_->exchange(), made && ready(setup_->take_works())) != MPI_SUCCESS)
             fail_here(MPI_ERR_OTHER, "the set-up of the ranks failed");
@@ -241,7 +246,7 @@ class Collective final : public coll::Collective {
         if (!channel_->exchange().done(code)) {
             if (!deadline_->passed())
                 return false;
-            fail_here(MPI_ERR_OTHER, "SWITCHYARD_TIMEOUT has passed before all ranks had ended the set-up of NCCL");
+            fail_here(MPI_ERR_OTHER, deadline_->why() + " before all ranks had ended the set-up of NCCL");
             return true;
         }
         const Reason why = setup_->why();
@@ -259,7 +264,7 @@ class Collective final : public coll::Collective {
         if (any_device_ && why == Reason::kNone) {
             record_.route(Carrier::kNccl, Reason::kNone, all_bytes());
             state_ = State::kWaiting;
-            deadline_.emplace(settings::values().timeout);
+            deadline_.emplace(settings::values().timeout, state_of_.handle);
             return;
         }
         operation_.reset();
@@ -287,7 +292,8 @@ class Collective final : public coll::Collective {
     bool launch() {
         const bool in_order = in_order_ || !blocking_;
         if (deadline_->passed()) {
-            fail_here(MPI_ERR_OTHER, coll::not_launched(order_ ? order_->missing({word()}) : MPI_PROC_NULL));
+            fail_here(MPI_ERR_OTHER,
+                      coll::not_launched(*deadline_, order_ ? order_->missing({word()}) : MPI_PROC_NULL));
             return true;
         }
         if (!comm_->first(this))
@@ -420,7 +426,7 @@ class Collective final : public coll::Collective {
     const std::shared_ptr<Facts> facts_;
     std::optional<coll::PendingAgreement> asking_;
     std::optional<SlotCounts> slots_;
-    bool any_device_ = false, in_order_ = false;
+    bool any_device_ = false, in_order_ = false, nccl_failed_ = false;
     std::unique_ptr<nccl::Operation> operation_;
     std::unique_ptr<HostWork> host_;
     std::optional<Channel> channel_;

@@ -77,7 +77,7 @@ std::string connect_all(const std::shared_ptr<nccl::Communicator>& communicator,
             return "MPI did not connect the ranks";
         pairs.push_back({.peer = to});
     }
-    return pairs.empty() ? std::string{} : nccl::run(nccl::greeting(pairs), communicator);
+    return pairs.empty() ? std::string{} : nccl::run(nccl::greeting(pairs), communicator, comm);
 }
 
 }  // namespace
@@ -199,7 +199,7 @@ std::string Communicator::wait_for_stream() {
         return {};
     if (const device::Result recorded = device_stream.record(); recorded != 0)
         return device::describe(recorded);
-    const progress::Deadline deadline(settings::values().timeout);
+    const progress::Deadline deadline(settings::values().timeout, handle);
     for (;;) {
         bool done = false;
         if (const device::Result queried = device_stream.query(done); queried != 0)
@@ -210,7 +210,7 @@ std::string Communicator::wait_for_stream() {
             if (std::string why = trouble(); !why.empty())
                 return why;
         if (deadline.passed())
-            return "SWITCHYARD_TIMEOUT has passed: the work on the stream did not finish";
+            return deadline.why() + ": the work on the stream did not finish";
         progress::progress();
     }
 }
@@ -222,14 +222,14 @@ int Communicator::end() {
         const std::scoped_lock lock(mutex);
         failure = launch_pending(*this);
         pending.clear();
-        const progress::Deadline deadline(settings::values().timeout);
+        const progress::Deadline deadline(settings::values().timeout, handle);
         bool done = false;
         while (failure.empty() && !(done && words->quiet())) {
             if (!device_stream.alive())
                 break;
             failure = device_stream.query(done) != 0 ? "the work on the stream has failed" : trouble();
             if (failure.empty() && deadline.passed())
-                failure = "SWITCHYARD_TIMEOUT has passed: the work on the stream did not finish";
+                failure = deadline.why() + ": the work on the stream did not finish";
             progress::progress();
         }
         if (!failure.empty()) {

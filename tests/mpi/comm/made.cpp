@@ -185,12 +185,12 @@ constexpr Way kWays[] = {
     {"MPI_Dist_graph_create_adjacent", dist_graph_adjacent},
 };
 
-// A communicator of one rank and an intercommunicator have no NCCL communicator.
+// A communicator of one rank has no NCCL communicator.
 bool nccl_carries(MPI_Comm comm) {
     int inter = 0, members = 0;
     MPI_Comm_test_inter(comm, &inter);
     MPI_Comm_size(comm, &members);
-    return inter == 0 && members > 1;
+    return inter != 0 || members > 1;
 }
 
 void try_way(const Way& way, bool disconnects) {

@@ -124,6 +124,8 @@ class Buffer {
         if (kind != gpu::Kind::kHost)
             gpu::Driver::get().use(device);
         memory_ = std::make_unique<gpu::Memory>(kind, encode(type, content_));
+        if (kind != gpu::Kind::kHost)  // else the copy may be under way when another device's context is read from
+            gpu::Driver::get().synchronize();
     }
     void* address() const { return memory_->address(); }
     const Values& content() const { return content_; }

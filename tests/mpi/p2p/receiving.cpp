@@ -145,12 +145,7 @@ void Player::receive(const Message& message) {
         one.short_of_room = one.buffer->room() < message.elements;
         one.how = describe(message) + (any_tag ? ", any tag, " : ", ") + source_name(one.source) +
                   (one.short_of_room ? ", too little room" : "");
-        // The sender into a receive without blocking of less room than an envelope's first 93 bytes is not released
-        // (NEWS.md).
-        int bytes = 0;
-        MPI_Type_size(one.buffer->type(), &bytes);
-        const bool releases = !one.short_of_room || bytes * one.buffer->count() >= 93;
-        receive_now(one, dice_.one_in(2) && releases);
+        receive_now(one, dice_.one_in(2));
         if (one.open != nullptr && time + 1 < message.times)
             complete({one.open});
     }

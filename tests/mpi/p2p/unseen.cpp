@@ -1,6 +1,6 @@
-// Blocking receives into plain host memory of which the program wants no status: large messages from device memory,
-// whole and truncated to every length around an envelope's, and then short ones into the same memory, in which a
-// truncated envelope may have been left. The content of each against arithmetic.
+// Receives into plain host memory of which the program wants no status: large messages from device memory, whole and
+// truncated to every length around an envelope's, and then short ones into the same memory, in which a truncated
+// envelope may have been left. The content of each against arithmetic.
 // launch: -n 2 --gpus 2
 // launch: -n 2 --gpus 2 -x SWITCHYARD_P2P_THRESHOLD=1K -x VGPU_JITTER=3
 // launch: -n 2 --gpus 1 -x SWITCHYARD_NCCL=0
@@ -20,16 +20,17 @@ using gpu::Kind;
 using Bytes = std::vector<std::byte>;
 
 constexpr int kLarge = 100000;
-constexpr int kRooms[] = {0, 1, 4, 8, 16, 24, 100, 101, 102, 200, 5000, kLarge - 1, kLarge, kLarge + 8};
+constexpr int kRooms[] = {0, 1, 4, 8, 16, 24, 92, 93, 100, 101, 102, 200, 5000, kLarge - 1, kLarge, kLarge + 8};
 constexpr int kShort[] = {0, 1, 4, 8, 24, 100, 101, 102};
 constexpr int kTag = 7;
 
 // The receiver's, of which nothing is mapped: its wrapper need not ask the driver.
 alignas(16) std::byte memory[kLarge + 64];
 
-enum Way { kRecv, kSendrecv, kReplace, kAnySource, kAnyTag, kWays };
-constexpr const char* kNames[] = {"MPI_Recv", "MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Recv from any source",
-                                  "MPI_Recv with any tag"};
+enum Way { kRecv, kSendrecv, kReplace, kAnySource, kAnyTag, kWait, kWaitall, kTest, kPersistent, kWays };
+constexpr const char* kNames[] = {
+    "MPI_Recv",  "MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Recv from any source",  "MPI_Recv with any tag",
+    "MPI_Irecv", "MPI_Waitall",  "MPI_Testany",          "MPI_Recv_init, MPI_Waitany"};
 
 int failures = 0;
 
@@ -53,6 +54,30 @@ int mpi_class(int code) {
     return found;
 }
 
+int receive_later(Way way, int room) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int done = 0, index = 0, code = MPI_SUCCESS;
+    if (way == kPersistent) {
+        MPI_Recv_init(memory, room, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, &request);
+        MPI_Start(&request);
+        code = MPI_Waitany(1, &request, &index, MPI_STATUS_IGNORE);
+        if (request != MPI_REQUEST_NULL)
+            MPI_Request_free(&request);
+        return code;
+    }
+    MPI_Irecv(memory, room, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, &request);
+    if (way == kWait)
+        return MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (way == kTest) {
+        while (done == 0 && code == MPI_SUCCESS)
+            code = MPI_Testany(1, &request, &index, &done, MPI_STATUS_IGNORE);
+        return code;
+    }
+    MPI_Status status{};
+    code = MPI_Waitall(1, &request, &status);
+    return code == MPI_ERR_IN_STATUS ? status.MPI_ERROR : code;
+}
+
 int receive(Way way, int room) {
     // What is sent the other way: nothing, or as much as is replaced, which nobody receives but MPI_PROC_NULL.
     switch (way) {
@@ -66,6 +91,11 @@ int receive(Way way, int room) {
             return MPI_Recv(memory, room, MPI_BYTE, MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         case kAnyTag:
             return MPI_Recv(memory, room, MPI_BYTE, 0, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        case kWait:
+        case kWaitall:
+        case kTest:
+        case kPersistent:
+            return receive_later(way, room);
         default:
             return MPI_Recv(memory, room, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }

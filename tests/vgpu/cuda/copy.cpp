@@ -56,6 +56,46 @@ TEST_F(Copy, A_range_that_is_not_wholly_in_live_memory_is_refused) {
     EXPECT_EQ(cuMemcpyDtoH(host.data(), pointer, 0), CUDA_SUCCESS);
 }
 
+TEST_F(Copy, A_batch_moves_all_or_nothing_in_its_streams_order) {
+    using BatchCopy =
+        CUresult (*)(CUdeviceptr*, CUdeviceptr*, size_t*, size_t, CUmemcpyAttributes*, size_t*, size_t, CUstream);
+    void* address = nullptr;
+    ASSERT_EQ(cuGetProcAddress("cuMemcpyBatchAsync", &address, 13000, 0, nullptr), CUDA_SUCCESS);
+    const auto copy_batch = reinterpret_cast<BatchCopy>(address);
+    const CUdeviceptr target = allocate(4096), source = allocate(4096);
+    ASSERT_EQ(cuMemsetD32(target, 0, 1024), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD32(source, 5, 1024), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    auto* const reused = static_cast<int*>(pinned(400));
+    std::fill_n(reused, 100, 9);
+    CUdeviceptr to[] = {target, target + 400}, from[] = {reinterpret_cast<CUdeviceptr>(reused), source};
+    std::size_t sizes[] = {400, 800}, starts[] = {0, 1};
+    CUmemcpyAttributes attributes[2] = {};
+    attributes[0].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+    attributes[1].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    const CUstream work = stream();
+    Gate gate;
+    gate.close_on(work);
+    ASSERT_EQ(cuMemsetD32Async(source, 6, 1024, work), CUDA_SUCCESS);
+    ASSERT_EQ(copy_batch(to, from, sizes, 2, attributes, starts, 2, work), CUDA_SUCCESS);
+    std::fill_n(reused, 100, -1);  // it is the program's again
+    gate.open = true;
+    ASSERT_EQ(cuStreamSynchronize(work), CUDA_SUCCESS);
+    std::vector<int> expected(100, 9);
+    expected.resize(300, 6);
+    EXPECT_EQ(read<int>(target, 300), expected);
+
+    to[1] = target + 4000;
+    EXPECT_EQ(copy_batch(to, from, sizes, 2, attributes, starts, 2, work), CUDA_ERROR_INVALID_VALUE);
+    ASSERT_EQ(cuStreamSynchronize(work), CUDA_SUCCESS);
+    EXPECT_EQ(read<int>(target, 300), expected) << "the first copy is not made where the second is not valid";
+    to[1] = target + 400;
+    starts[1] = 0;
+    EXPECT_EQ(copy_batch(to, from, sizes, 2, attributes, starts, 2, work), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(copy_batch(to, from, sizes, 2, attributes, starts, 1, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(copy_batch(to, from, sizes, 2, attributes, starts, 0, work), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(Copy, The_direction_in_a_functions_name_is_held_to) {
     const CUdeviceptr device = allocate(100);
     std::vector<char> host(100);

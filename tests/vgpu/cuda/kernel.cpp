@@ -133,6 +133,59 @@ TEST_F(Kernel, Without_a_twin_or_with_a_bad_shape_nothing_is_launched) {
     EXPECT_EQ(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
 }
 
+// NCCL passes as much of its kernels' structure of 4 KiB as they read.
+TEST_F(Kernel, A_packed_structure_may_be_cut_short_and_a_parameter_may_not_be_left_out) {
+    constexpr const char* kReads =
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry reads(.param .u64 p, .param .align 8 .b8 "
+        "s[4096])\n"
+        "{\n.reg .b64 %rd<3>;\nld.param.u64 %rd1, [p];\nld.param.u64 %rd2, [s+8];\nst.global.u64 [%rd1], "
+        "%rd2;\nret;\n}\n";
+    CUmodule code = nullptr;
+    CUfunction reads = nullptr;
+    ASSERT_EQ(cuModuleLoadData(&code, kReads), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleGetFunction(&reads, code, "reads"), CUDA_SUCCESS);
+    const CUdeviceptr to = allocate(8);
+    std::uint64_t packed[3] = {to, 1, 77};
+    std::size_t size = sizeof packed;
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+    ASSERT_EQ(cuLaunchKernel(reads, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra), CUDA_SUCCESS);
+    EXPECT_EQ(read<std::uint64_t>(to, 1)[0], 77u);
+    size = 8;
+    EXPECT_EQ(cuLaunchKernel(reads, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuModuleUnload(code), CUDA_SUCCESS);
+}
+
+TEST_F(Kernel, Blocks_of_a_cluster_know_their_place_in_it) {
+    constexpr const char* kRanks =
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry ranks(.param .u64 p)\n"
+        "{\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [p];\nmov.u32 %r1, %ctaid.x;\n"
+        "mov.u32 %r2, %cluster_ctarank;\nmul.wide.u32 %rd2, %r1, 4;\nadd.u64 %rd3, %rd1, %rd2;\n"
+        "st.global.u32 [%rd3], %r2;\nret;\n}\n";
+    CUmodule code = nullptr;
+    CUfunction ranks = nullptr;
+    ASSERT_EQ(cuModuleLoadData(&code, kRanks), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleGetFunction(&ranks, code, "ranks"), CUDA_SUCCESS);
+    CUdeviceptr to = allocate(8 * 4);
+    void* arguments[] = {&to};
+    CUlaunchAttribute cluster{};
+    cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    CUlaunchConfig config{};
+    config.gridDimX = 8;
+    config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+    const auto launch = [&](unsigned size) {
+        cluster.value.clusterDim = {size, 1, 1};
+        return cuLaunchKernelEx(&config, ranks, arguments, nullptr);
+    };
+    ASSERT_EQ(launch(4), CUDA_SUCCESS);
+    EXPECT_EQ(read<unsigned>(to, 8), (std::vector<unsigned>{0, 1, 2, 3, 0, 1, 2, 3}));
+    EXPECT_EQ(launch(3), CUDA_ERROR_INVALID_CLUSTER_SIZE) << "8 blocks are no clusters of 3";
+    config.gridDimX = 16;
+    EXPECT_EQ(launch(16), CUDA_ERROR_INVALID_CLUSTER_SIZE) << "more than 8 blocks are not portable";
+    EXPECT_EQ(cuModuleUnload(code), CUDA_SUCCESS);
+}
+
 TEST_F(Kernel, Libraries_hold_kernels_for_every_context) {
     CUlibrary library = nullptr;
     CUkernel kernel = nullptr;

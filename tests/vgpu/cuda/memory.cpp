@@ -240,6 +240,73 @@ TEST_F(Memory, Pooled_memory_is_known_until_freed_and_counted_by_its_pool) {
     EXPECT_EQ(used, 0u);
 }
 
+TEST_F(Memory, Host_memory_by_handle_is_the_hosts_and_the_devices_once_each_has_access) {
+    CUmemAllocationProp properties = {};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    std::size_t unit = 0, free_before = 0, free_after = 0, total = 0;
+    ASSERT_EQ(cuMemGetAllocationGranularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemGetInfo(&free_before, &total), CUDA_SUCCESS);
+    CUmemGenericAllocationHandle handle = 0, imported = 0;
+    ASSERT_EQ(cuMemCreate(&handle, unit, &properties, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemGetInfo(&free_after, &total), CUDA_SUCCESS);
+    EXPECT_EQ(free_after, free_before) << "it is no memory of the device";
+    CUdeviceptr base = 0, again = 0;
+    ASSERT_EQ(cuMemAddressReserve(&base, unit, 0, 0, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemMap(base, unit, 0, handle, 0), CUDA_SUCCESS);
+    const CUmemAccessDesc host = {properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    const CUmemAccessDesc device = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    EXPECT_EQ(cuMemsetD8(base, 1, unit), CUDA_ERROR_INVALID_VALUE) << "no access yet";
+    ASSERT_EQ(cuMemSetAccess(base, unit, &device, 1), CUDA_SUCCESS);
+    unsigned long long flags = 99;
+    ASSERT_EQ(cuMemGetAccess(&flags, &host.location, base), CUDA_SUCCESS);
+    EXPECT_EQ(flags, 0u);
+    ASSERT_EQ(cuMemSetAccess(base, unit, &host, 1), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemGetAccess(&flags, &host.location, base), CUDA_SUCCESS);
+    EXPECT_EQ(flags, static_cast<unsigned long long>(CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    auto* const here = reinterpret_cast<int*>(base);
+    here[3] = 41;
+    EXPECT_EQ(read<int>(base, 4)[3], 41);
+    ASSERT_EQ(cuMemsetD32(base, 7, 4), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    EXPECT_EQ(here[3], 7);
+    unsigned type = 0;
+    ASSERT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, base), CUDA_SUCCESS);
+    EXPECT_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_HOST));
+
+    // What imports it knows that it is the host's.
+    int file = -1;
+    ASSERT_EQ(cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)),
+                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+              CUDA_SUCCESS);
+    close(file);
+    ASSERT_EQ(cuMemAddressReserve(&again, unit, 0, 0, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemMap(again, unit, 0, imported, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemSetAccess(again, unit, &host, 1), CUDA_SUCCESS);
+    EXPECT_EQ(reinterpret_cast<int*>(again)[3], 7);
+    for (const auto& [pointer, owner] : {std::pair{base, handle}, std::pair{again, imported}}) {
+        EXPECT_EQ(cuMemUnmap(pointer, unit), CUDA_SUCCESS);
+        EXPECT_EQ(cuMemRelease(owner), CUDA_SUCCESS);
+    }
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    EXPECT_EQ(write(ends[1], here, sizeof *here), -1) << "the kernel can still read it";
+    close(ends[0]);
+    close(ends[1]);
+
+    // Memory of a device is not the host's.
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    ASSERT_EQ(cuMemCreate(&handle, unit, &properties, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemMap(base, unit, 0, handle, 0), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemSetAccess(base, unit, &host, 1), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuMemUnmap(base, unit), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+    for (const CUdeviceptr pointer : {base, again})
+        EXPECT_EQ(cuMemAddressFree(pointer, unit), CUDA_SUCCESS);
+}
+
 TEST_F(Memory, Physical_memory_maps_into_reserved_addresses_and_several_mappings_are_one_range) {
     CUmemAllocationProp properties = {};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;

@@ -102,6 +102,28 @@ TEST(Link, JoinsTexts) {
     EXPECT_EQ(out[0], 43u);
 }
 
+// A shared variable of another text is that one, and dynamic shared memory lies behind it.
+TEST(Link, JoinsSharedVariables) {
+    const std::string owner = header() + ".visible .shared .align 16 .b8 table[64];\n";
+    const std::string user = header() +
+                             ".extern .shared .align 16 .b8 table[64];\n.extern .shared .align 16 .b8 rest[];\n" +
+                             kernel("k", 1, R"(
+        mov.u32 %r1, 7; st.shared.u32 [rest], %r1; mov.u32 %r2, 5; st.shared.u32 [table+60], %r2;
+        st.shared.u32 [table], %r2; mov.u32 %r3, rest; mov.u32 %r4, table; sub.u32 %r3, %r3, %r4;
+        ld.shared.u32 %r1, [rest]; st.global.u32 [%a0], %r1; st.global.u32 [%a0+4], %r3;)");
+    for (const auto& texts : {std::vector{owner, user}, std::vector{user, owner}}) {
+        Device device(texts);
+        ASSERT_NE(device.module, nullptr) << device.refusal.text;
+        EXPECT_EQ(device.module->kernel("k")->static_shared_bytes, 64u);
+        std::vector<unsigned> out(2);
+        Shape shape;
+        shape.dynamic_shared_bytes = 4;
+        EXPECT_DONE(device.launch_shaped("k", shape, device.memory.add(out)));
+        EXPECT_EQ(out[0], 7u);
+        EXPECT_EQ(out[1], 64u);
+    }
+}
+
 TEST(Parse, NoTextBreaksIt) {
     const unsigned seed = random_seed();
     std::cout << "SWY_RANDOM_SEED=" << seed << "\n";

@@ -101,6 +101,37 @@ TEST(Run, StopsAndWaitsForTheHost) {
     stopper.join();
 }
 
+// A GPU moves the 16 bytes of a vector at once, and the 128 bytes that eight lanes of a warp have side by side: whoever
+// sees the last word, a flag, sees the others. NCCL's protocols LL and LL128 are made of that.
+TEST(Run, VectorsArriveWithTheirLastWord) {
+    const std::string text = header() + kernel("sends", 3, R"(
+        mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 16; add.u64 %rd2, %a0, %rd1; mov.u64 %rd3, 0;
+        SEND: add.u64 %rd3, %rd3, 1; st.volatile.global.v2.u64 [%rd2], {%rd3, %rd3};
+        WAIT: ld.volatile.global.u64 %rd4, [%a1]; setp.lt.u64 %p1, %rd4, %rd3; @%p1 bra WAIT;
+        bar.warp.sync -1; setp.lt.u64 %p1, %rd3, %a2; @%p1 bra SEND;)") +
+                             kernel("receives", 4, R"(
+        mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 16; add.u64 %rd2, %a0, %rd1; mov.u64 %rd3, 0; mov.u32 %r3, 0;
+        and.b32 %r2, %r1, 7; setp.ne.u32 %p2, %r2, 7; setp.ne.u32 %p5, %r1, 0;
+        NEXT: add.u64 %rd3, %rd3, 1;
+        AGAIN: ld.volatile.global.v2.u64 {%rd4, %rd5}, [%rd2]; setp.eq.u64 %p1, %rd5, %rd3; or.pred %p1, %p1, %p2;
+        vote.sync.all.pred %p1, %p1, -1; @!%p1 bra AGAIN;
+        setp.ne.u64 %p3, %rd4, %rd3; setp.ne.u64 %p4, %rd5, %rd3; or.pred %p3, %p3, %p4; @%p3 add.u32 %r3, %r3, 1;
+        bar.warp.sync -1; @%p5 bra SKIP; st.volatile.global.u64 [%a1], %rd3; SKIP: bar.warp.sync -1;
+        setp.lt.u64 %p1, %rd3, %a2; @%p1 bra NEXT; red.global.add.u32 [%a3], %r3;)");
+    constexpr std::uint64_t kRounds = 2000;
+    std::vector<std::uint64_t> line(64), acknowledged(1);
+    std::vector<unsigned> torn(1);
+    Device sender(text), receiver(text);
+    const auto sends = [&] {
+        EXPECT_DONE(sender.launch("sends", 1, 32, sender.memory.add(line), sender.memory.add(acknowledged), kRounds));
+    };
+    std::thread other(sends);
+    EXPECT_DONE(receiver.launch("receives", 1, 32, receiver.memory.add(line), receiver.memory.add(acknowledged),
+                                kRounds, receiver.memory.add(torn)));
+    other.join();
+    EXPECT_EQ(torn[0], 0u);
+}
+
 TEST(Run, BlockReducesInSharedMemory) {
     Device device(header() + ".extern .shared .align 16 .b8 dynamic[];\n" + kernel("k", 1, R"(
         .shared .align 4 .u32 total; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, dynamic; add.u32 %r3, %r3, %r2;
@@ -203,6 +234,21 @@ TEST(Run, PrintsAndAsserts) {
     EXPECT_EQ(device.printed, "-5:2.5a=\n-5:2.5a=\n");
     expect_fault(device.launch("asserts", 1, 32), Kind::Assert, {"thread (3,0,0)", "17", "assertion \"a=\" failed"});
     expect_fault(device.launch("traps", 1, 1), Kind::Trap, {"traps", "\"trap\""});
+}
+
+// A GPU's memory ends with a page, and NCCL reads words of which the first bytes are the program's.
+TEST(Run, WordsAreReadThatBeginInAnAllocation) {
+    Device device(header() +
+                  kernel("reads", 2, "ld.global.u32 %r1, [%a1]; and.b32 %r1, %r1, 255; st.global.u32 [%a0], %r1;") +
+                  kernel("writes", 1, "mov.u32 %r1, 1; st.global.u32 [%a0], %r1;"));
+    alignas(16) unsigned char bytes[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    std::vector<unsigned> out(1);
+    const std::uint64_t begin = device.memory.add(bytes, 9), to = device.memory.add(out);
+    EXPECT_DONE(device.launch("reads", 1, 1, to, begin + 8));
+    EXPECT_EQ(out[0], 9u);
+    EXPECT_EQ(device.launch("reads", 1, 1, to, begin + 12).kind, Kind::IllegalAddress);
+    EXPECT_EQ(device.launch("writes", 1, 1, begin + 8).kind, Kind::IllegalAddress);
+    EXPECT_DONE(device.launch("writes", 1, 1, begin + 4));
 }
 
 TEST(Run, WildAccessesEndTheLaunch) {

@@ -76,6 +76,8 @@ complete -c switchyard -n '__switchyard_in report' -l html -r -F -d 'write one p
 complete -c switchyard -n '__switchyard_in status' -l all -d 'all jobs, also those that have ended'
 complete -c switchyard -n '__switchyard_in status' -l last -x -d 'print the last operations of each rank'
 complete -c switchyard -n '__switchyard_in status' -l report -d 'print the report of the calls so far'
+complete -c switchyard -n '__switchyard_in status' -l hosts -x -a '(__fish_print_hostnames)' -d 'look on these hosts, by mpirun'
+complete -c switchyard -n '__switchyard_in status' -l mpirun -r -F -d 'the mpirun to use'
 complete -c switchyard -n '__switchyard_in status' -l save -r -F -d 'copy what is here to a folder'
 complete -c switchyard -n '__switchyard_in status' -l from -r -F -d 'read what --save has copied'
 complete -c switchyard -n '__switchyard_in status' -l format -x -a 'text json' -d 'what is printed'

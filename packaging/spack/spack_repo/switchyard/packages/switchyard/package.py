@@ -12,7 +12,8 @@ class Switchyard(AutotoolsPackage):
     """MPI on GPU memory over NCCL, without changing the program: calls on device memory go over NCCL, calls on host
     memory to a stock Open MPI, untouched."""
 
-    # The clone that this recipe lies in: what is committed there on branch main is built.
+    # The clone that this recipe lies in: what is committed there on branch main is built. The recipe that `make recipes`
+    # writes has a release's archive instead.
     git = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 6))
     executables = ["^switchyard$"]
 
@@ -26,9 +27,9 @@ class Switchyard(AutotoolsPackage):
     depends_on("c", type="build")
     depends_on("cxx", type="build")
     depends_on("fortran", type="build", when="+fortran")
-    depends_on("autoconf@2.71:", type="build")
-    depends_on("automake@1.16:", type="build")
-    depends_on("libtool", type="build")
+    depends_on("autoconf@2.71:", type="build", when="@main")
+    depends_on("automake@1.16:", type="build", when="@main")
+    depends_on("libtool", type="build", when="@main")
     depends_on("pkgconfig", type="build")
     depends_on("python@3.9:", type="build")
     depends_on("cli11", type="build")

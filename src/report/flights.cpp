@@ -1,4 +1,4 @@
-#include "cli/flights.hpp"
+#include "report/flights.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,12 +20,10 @@
 #include "report/processes.hpp"
 #include "report/units.hpp"
 
-namespace swy::cli {
+namespace swy::report {
 namespace {
 
-namespace flight = report::flight;
-
-constexpr auto kRelaxed = std::memory_order_relaxed;
+constexpr auto kUnordered = std::memory_order_relaxed;
 
 struct Unmap {
     void operator()(flight::File* file) const { munmap(file, sizeof *file); }
@@ -48,6 +46,16 @@ Mapped map(const std::string& path) {
     return file->magic == flight::kMagic ? std::move(file) : nullptr;
 }
 
+// The file itself. Null where the process has come to MPI_Finalize meanwhile.
+Mapped map_to_tell(const Flight& flight) {
+    const int descriptor = open(flight.path.c_str(), O_RDWR | O_CLOEXEC);
+    if (descriptor < 0)
+        return nullptr;
+    void* memory = mmap(nullptr, sizeof(flight::File), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    close(descriptor);
+    return Mapped(memory != MAP_FAILED ? static_cast<flight::File*>(memory) : nullptr);
+}
+
 template <std::size_t N>
 std::string text(const char (&from)[N]) {
     return {from, strnlen(from, N)};
@@ -63,22 +71,22 @@ bool read_entry(const flight::Entry& entry, flight::Nanoseconds now, FlightOpera
     if (to.number == 0)
         return false;
     const auto route = entry.route.load(std::memory_order_acquire), end = entry.end.load(std::memory_order_acquire);
-    to.call = static_cast<CallId>(entry.call.load(kRelaxed));
-    to.age = seconds(now - entry.begin.load(kRelaxed));
+    to.call = static_cast<CallId>(entry.call.load(kUnordered));
+    to.age = seconds(now - entry.begin.load(kUnordered));
     to.ended = end != 0;
     to.ended_ago = to.ended ? seconds(now - end) : 0;
     to.routed = route != 0;
-    to.carrier = static_cast<Carrier>(entry.carrier.load(kRelaxed));
-    to.reason = static_cast<Reason>(entry.reason.load(kRelaxed));
-    to.bytes = entry.bytes.load(kRelaxed);
+    to.carrier = static_cast<Carrier>(entry.carrier.load(kUnordered));
+    to.reason = static_cast<Reason>(entry.reason.load(kUnordered));
+    to.bytes = entry.bytes.load(kUnordered);
     to.communicator = text(entry.place);
     to.communicator_ranks = entry.place_ranks;
-    to.communicator_id = entry.communicator.load(kRelaxed);
-    to.collective = entry.collective.load(kRelaxed);
-    to.peer = entry.peer.load(kRelaxed);
-    to.tag = entry.tag.load(kRelaxed);
+    to.communicator_id = entry.communicator.load(kUnordered);
+    to.collective = entry.collective.load(kUnordered);
+    to.peer = entry.peer.load(kUnordered);
+    to.tag = entry.tag.load(kUnordered);
     std::atomic_thread_fence(std::memory_order_acquire);
-    return entry.number.load(kRelaxed) == to.number && static_cast<std::size_t>(to.call) < kCallIds &&
+    return entry.number.load(kUnordered) == to.number && static_cast<std::size_t>(to.call) < kCallIds &&
            static_cast<int>(to.carrier) < kCarriers && static_cast<int>(to.reason) < kReasons;
 }
 
@@ -93,16 +101,20 @@ Flight read_flight(const std::string& path, const flight::File& file) {
     read.driver = text(file.driver);
     read.device = text(file.device);
     read.counts = file.counts != 0;
-    read.counted = report::cells_of(file.counters);
+    read.counted = cells_of(file.counters);
     read.pid = file.pid;
     read.rank = file.rank;
     read.ranks = file.ranks;
-    read.begun = file.begun.load(kRelaxed);
-    read.unrecorded = file.unrecorded.load(kRelaxed);
+    read.begun = file.begun.load(kUnordered);
+    read.unrecorded = file.unrecorded.load(kUnordered);
     const bool is_copy = file.saved != 0;
-    read.lives = is_copy ? file.lived != 0
-                         : report::process_lives(file.pid) && report::process_began(file.pid) == file.pid_began;
-    const flight::Nanoseconds now = is_copy ? file.saved : report::monotonic_nanoseconds();
+    const bool number_lives = !is_copy && process_lives(file.pid);
+    read.lives = is_copy ? file.lived != 0 : number_lives && process_began(file.pid) == file.pid_began;
+    read.pid_is_anothers = number_lives && !read.lives;
+    read.ends = file.ends.load(std::memory_order_acquire);
+    if (read.ends != 0)
+        read.ended_by = text(file.ended_by);
+    const flight::Nanoseconds now = is_copy ? file.saved : monotonic_nanoseconds();
     for (const flight::Entry& entry : file.entries)
         if (FlightOperation operation{}; read_entry(entry, now, operation))
             read.operations.push_back(std::move(operation));
@@ -138,12 +150,12 @@ std::string call_in_words(const FlightOperation& operation) {
 std::string why_absent(const Flight& flight, const FlightOperation* last) {
     std::string words = fmt::format("rank {} has not come", flight.rank);
     if (!flight.lives)
-        words = fmt::format("rank {} has ended without MPI_Finalize", flight.rank);
+        words = fmt::format("rank {} has {}", flight.rank, end_in_words(flight));
     if (last == nullptr)
         return words + ", and has recorded no call there";
     if (last->ended)
-        return words + fmt::format(": its last call there, {}, ended {} ago", call_in_words(*last),
-                                   report::time_text(last->ended_ago));
+        return words +
+               fmt::format(": its last call there, {}, ended {} ago", call_in_words(*last), time_text(last->ended_ago));
     return words + fmt::format(": it is still in {}", call_in_words(*last));
 }
 
@@ -165,8 +177,7 @@ std::string finding(const std::vector<const Flight*>& job, const Last& last) {
         "On {} ({} ranks)", one->communicator.empty() ? "a communicator" : one->communicator, one->communicator_ranks);
     const char* separator = ": ";
     for (const auto& [call, ranks] : inside) {
-        words += fmt::format("{}{} {} in {}", separator, report::ranks_in_words(ranks),
-                             ranks.size() == 1 ? "is" : "are", call);
+        words += fmt::format("{}{} {} in {}", separator, ranks_in_words(ranks), ranks.size() == 1 ? "is" : "are", call);
         separator = "; ";
     }
     if (inside.size() > 1)
@@ -183,7 +194,7 @@ std::string finding(const std::vector<const Flight*>& job, const Last& last) {
         if (of_rank(job, rank) == nullptr)
             unseen.push_back(rank);
     if (!unseen.empty())
-        words += fmt::format("; of {} there is nothing here", report::ranks_in_words(unseen));
+        words += fmt::format("; of {} there is nothing here", ranks_in_words(unseen));
     return words + ".";
 }
 
@@ -200,7 +211,7 @@ std::vector<Flight> read_flights(const std::string& folder, std::vector<std::str
             continue;
         if (text(file->version) == PACKAGE_VERSION)
             flights.push_back(read_flight(found.path(), *file));
-        else
+        else if (process_lives(file->pid) && process_began(file->pid) == file->pid_began)  // others end with their day
             problems.push_back(
                 fmt::format("rank {} of job {} runs Switchyard {}, and this is {}: use the command of "
                             "that installation",
@@ -221,7 +232,7 @@ std::string save_flights(const std::vector<Flight>& flights, const std::string& 
         if (file == nullptr)
             continue;  // it has come to MPI_Finalize
         if (file->saved == 0) {
-            file->saved = report::monotonic_nanoseconds();
+            file->saved = monotonic_nanoseconds();
             file->lived = one.lives ? 1 : 0;
         }
         const std::string to = fmt::format("{}/{}{}-{}", folder, flight::kPrefix, one.host, one.pid);
@@ -234,21 +245,19 @@ std::string save_flights(const std::vector<Flight>& flights, const std::string& 
     return {};
 }
 
-bool may_tell(const Flight& first, bool ended) {
-    constexpr flight::Nanoseconds kSecond = 1'000'000'000;
-    const int descriptor = open(first.path.c_str(), O_RDWR | O_CLOEXEC);
-    if (descriptor < 0)
-        return false;  // it has come to MPI_Finalize meanwhile
-    void* memory = mmap(nullptr, sizeof(flight::File), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    close(descriptor);
-    if (memory == MAP_FAILED)
+bool may_tell_end(const Flight& first) {
+    const Mapped file = map_to_tell(first);
+    return file != nullptr && file->end_told.exchange(1) == 0;
+}
+
+bool may_tell(const Flight& first, double seconds) {
+    const Mapped file = map_to_tell(first);
+    if (file == nullptr)
         return false;
-    const Mapped file(static_cast<flight::File*>(memory));
-    if (ended)
-        return file->end_told.exchange(1) == 0;
-    const flight::Nanoseconds now = report::monotonic_nanoseconds();
+    const flight::Nanoseconds now = monotonic_nanoseconds();
     flight::Nanoseconds before = file->told.load();
-    return now - before > kSecond && file->told.compare_exchange_strong(before, now);
+    const bool long_ago = before == 0 || static_cast<double>(now - before) * 1e-9 > seconds;
+    return long_ago && file->told.compare_exchange_strong(before, now);
 }
 
 std::vector<std::string> findings(const std::vector<const Flight*>& job) {
@@ -257,6 +266,11 @@ std::vector<std::string> findings(const std::vector<const Flight*>& job) {
         if (std::string one = finding(job, last); !one.empty())
             all.push_back(std::move(one));
     return all;
+}
+
+std::string end_in_words(const Flight& flight) {
+    const std::string words = "ended without MPI_Finalize";
+    return flight.ended_by.empty() ? words : fmt::format("{} ({})", words, flight.ended_by);
 }
 
 std::string in_words(const FlightOperation& operation) {
@@ -271,8 +285,8 @@ std::string in_words(const FlightOperation& operation) {
                              operation.communicator_ranks, operation.communicator_ranks == 1 ? "" : "s");
     if (!operation.routed)
         return operation.call != CallId::kFinalize ? words + ", no transport chosen yet" : words;
-    words += fmt::format(", {}, {}", report::size_text(operation.bytes), name(operation.carrier));
+    words += fmt::format(", {}, {}", size_text(operation.bytes), name(operation.carrier));
     return operation.reason == Reason::kNone ? words : words + fmt::format(" ({})", name(operation.reason));
 }
 
-}  // namespace swy::cli
+}  // namespace swy::report

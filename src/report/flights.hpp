@@ -1,4 +1,5 @@
-// What the flight recorders of processes hold (report/flight_file.hpp), as `switchyard status` shows it.
+// What the flight recorders of this host's processes hold (flight_file.hpp): for `switchyard status`, and for the
+// watchdog of a job.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 #include "call_ids.hpp"
 #include "report/counters.hpp"
 
-namespace swy::cli {
+namespace swy::report {
 
 struct FlightOperation {
     std::uint64_t number = 0;  // among those of the process
@@ -31,11 +32,14 @@ struct Flight {
     std::string path, host, job, program;
     std::string mpi, nccl, driver, device;  // as the report has them; "" where not known (yet)
     int pid = 0, rank = 0, ranks = 0;
-    bool lives = false;  // now, or when it was saved
+    bool lives = false;            // now, or when it was saved
+    bool pid_is_anothers = false;  // its number is that of a later process now
+    std::string ended_by;          // what ended it without MPI_Finalize: a signal, "MPI_Abort", "exit"; "" not known
+    std::int64_t ends = 0;         // when that was, in nanoseconds of the host's clock
     std::uint64_t begun = 0, unrecorded = 0;
     std::vector<FlightOperation> operations;  // by number
     bool counts = false;                      // are its calls counted for the report?
-    std::vector<report::Cell> counted;
+    std::vector<Cell> counted;
 };
 
 // Reads the flights in a folder. What cannot be read is told in `problems`, a sentence each; files of other users are
@@ -45,17 +49,21 @@ std::vector<Flight> read_flights(const std::string& folder, std::vector<std::str
 // Copies the flights of this host to a folder, made if need be. Returns "" or why it cannot.
 std::string save_flights(const std::vector<Flight>& flights, const std::string& folder);
 
-// Tells whether the caller is to say, on standard error, what a job's processes on this host are in: the first one of
-// them that asks because a process has ended, and of those that were asked while they run (`ended`: false) one a
-// second.
-bool may_tell(const Flight& first, bool ended);
+// Tells whether the caller is to say, on standard error, what a job's processes on this host are in: of all that ask
+// because a process has ended the first one, of those that ask while they run one in `seconds`. `first` is the job's
+// first process here.
+bool may_tell_end(const Flight& first);
+bool may_tell(const Flight& first, double seconds);
 
 // What can be said of a job from all its processes together: which ranks have not come to a collective that others are
 // in. A sentence each.
 std::vector<std::string> findings(const std::vector<const Flight*>& job);
 
+// Returns "ended without MPI_Finalize" and what ended it, of a process that does not live.
+std::string end_in_words(const Flight& flight);
+
 // Returns an operation as a clause: "MPI_Bcast number 17 on MPI_COMM_WORLD (4 ranks), 1.0 MiB, nccl"; where it is open,
 // ", no transport chosen yet" may stand in place of the last two.
 std::string in_words(const FlightOperation& operation);
 
-}  // namespace swy::cli
+}  // namespace swy::report

@@ -1,0 +1,3 @@
+# What MPI's tool information interface shows of Switchyard.
+tool_sources = \
+    src/tool/variables.cpp src/tool/variables.hpp
