@@ -40,6 +40,7 @@
 #include "report/report.hpp"
 #include "report/routes.hpp"
 #include "report/trace_file.hpp"
+#include "report/watchdog.hpp"
 #include "settings/settings.hpp"
 #include "settings/slurm.hpp"
 #include "tool/variables.hpp"
@@ -308,6 +309,7 @@ void before_finalize() {
         report::enabled = report::covers_host_calls = false;
         report::stop_routes();
         report::end_last_words();
+        report::watchdog::stop();
         report::flight::stop();
     }
     end_world();

@@ -356,17 +356,21 @@ std::string Communicator::failure_elsewhere() {
 void Communicator::fail(const std::string& why) {
     if (failures_ != nullptr && !failure_known_.exchange(true))
         failures_->tell(why);
+    abort(why);
+}
+
+std::string Communicator::why_unusable() const {
+    const std::string what = "its NCCL communicator was aborted after an error";
+    return failure_.empty() ? what : fmt::format("{}: {}", what, failure_);
+}
+
+void Communicator::abort(const std::string& why) {
     {
         const auto lock = hold_handles();
         if (failure_.empty())
             failure_ = why;
     }
     abort();
-}
-
-std::string Communicator::why_unusable() const {
-    const std::string what = "its NCCL communicator was aborted after an error";
-    return failure_.empty() ? what : fmt::format("{}: {}", what, failure_);
 }
 
 void Communicator::abort() {

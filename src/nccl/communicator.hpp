@@ -179,8 +179,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     // Why the communicator has been aborted, as far as is known. The caller holds the handles.
     std::string why_unusable() const;
 
-    // Has NCCL release all resources (ncclCommAbort), on another thread. Nothing can be launched afterwards.
+    // Has NCCL release all resources (ncclCommAbort), on another thread. Nothing can be launched afterwards. `why` is
+    // what fail() tells the others later.
     void abort();
+    void abort(const std::string& why);
 
   private:
     struct Handles;

@@ -113,14 +113,19 @@ Entry* free_entry(std::uint64_t number) {
     return nullptr;
 }
 
+// A call that the program waits in, or has queued on a stream.
+bool may_wait(CallId call) {
+    return blocking(call) || family(call) == Family::kStreams;
+}
+
 // For the watchdog.
-double oldest_blocking(std::uint64_t& number) {
+double oldest_that_waits(std::uint64_t& number) {
     Nanoseconds began = 0;
     number = 0;
     for (const Entry& entry : file->entries) {
         const std::uint64_t its = entry.number.load(std::memory_order_acquire);
         if (its == 0 || entry.use.load(kRelaxed) == Entry::kFree || entry.end.load(kRelaxed) != 0 ||
-            !blocking(static_cast<CallId>(entry.call.load(kRelaxed))))
+            !may_wait(static_cast<CallId>(entry.call.load(kRelaxed))))
             continue;
         if (const Nanoseconds begin = entry.begin.load(kRelaxed); number == 0 || begin < began) {
             began = begin;
@@ -151,7 +156,6 @@ void stop() {
     if (!on)
         return;
     on = false;
-    watchdog::stop();
     unlink(path.c_str());
 }
 
@@ -200,7 +204,7 @@ void Operation::take_entry(CallId call, const Owner& owner) {
     entry->number.store(number, std::memory_order_release);
     entry_ = entry;
     if (number == 1)
-        watchdog::start(file->job, stall_after, oldest_blocking);
+        watchdog::watch_calls(file->job, stall_after, oldest_that_waits);
 }
 
 void Operation::is_collective(std::int64_t communicator, std::uint64_t number) {

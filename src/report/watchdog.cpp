@@ -31,17 +31,39 @@ constexpr double kLooks = 8;      // in the time of SWITCHYARD_STALL
 constexpr double kFresh = 2;      // seconds in which a wait that speaks for itself looks at the clock again
 constexpr std::size_t kMost = 6;  // different things that ranks are in, of which a line has more than their number
 
-struct Thread {
-    Thread(std::string name, double seconds, Oldest asked) : job(std::move(name)), stall(seconds), oldest(asked) {}
+struct Calls {
+    std::string job;
+    double stall = 0;  // seconds; 0: calls are not watched
+    Oldest oldest = nullptr;
+};
 
-    const std::string job;
-    const double stall;
-    const Oldest oldest;
+// The oldest call at the last look.
+struct Watched {
+    std::uint64_t number = 0;
+    double next = 0;  // it is told when it has lasted that long
+};
+
+struct Streams {
+    void (*look)() = nullptr;
+    double period = 0;
+};
+
+struct Thread {
     std::mutex mutex;
     std::condition_variable wakes;
     bool ends = false;
-    std::thread thread;
+    Calls calls;
+    Streams streams;
+    std::thread thread;  // none where it could not be made
+
+    double period() const {
+        const double of_calls = calls.stall / kLooks;
+        return streams.look == nullptr ? of_calls
+               : calls.stall <= 0      ? streams.period
+                                       : std::min(of_calls, streams.period);
+    }
 };
+std::mutex starts;          // guards `running`
 Thread* running = nullptr;  // not destroyed at exit, when it may be running
 
 // What a process is in, without the time.
@@ -78,7 +100,7 @@ std::string what_ranks_are_in(const std::vector<const Flight*>& job) {
     return text;
 }
 
-void say(const Thread& me, std::uint64_t number, double lasted) {
+void say(const Calls& me, std::uint64_t number, double lasted) {
     std::vector<std::string> problems;
     const std::vector<Flight> all = read_flights(std::string(flight::kFolder), problems);
     std::vector<const Flight*> job;
@@ -103,55 +125,100 @@ void say(const Thread& me, std::uint64_t number, double lasted) {
     std::fputs((text + "\n").c_str(), stderr);
 }
 
-void watch(Thread& me) {
-    std::uint64_t watched = 0;
-    double next = me.stall;
-    std::unique_lock lock(me.mutex);
-    while (!me.wakes.wait_for(lock, std::chrono::duration<double>(me.stall / kLooks), [&] { return me.ends; })) {
-        std::uint64_t number = 0;
-        const double lasted = me.oldest(number);
-        if (std::exchange(watched, number) != number)
-            next = me.stall;
-        const double since_look = static_cast<double>(monotonic_nanoseconds() - looked_after.load()) * 1e-9;
-        if (number == 0 || lasted < next || since_look < kFresh)
-            continue;
-        next = lasted * kGrowth;
-        try {
-            say(me, number, lasted);
-        } catch (const std::exception&) {
-            std::fprintf(stderr, "switchyard: a call has lasted %.1f s so far (SWITCHYARD_STALL)\n", lasted);
-        }
+void look_at_calls(const Calls& calls, Watched& watched) {
+    std::uint64_t number = 0;
+    const double lasted = calls.oldest(number);
+    if (std::exchange(watched.number, number) != number)
+        watched.next = calls.stall;
+    const double since_look = static_cast<double>(monotonic_nanoseconds() - looked_after.load()) * 1e-9;
+    if (number == 0 || lasted < watched.next || since_look < kFresh)
+        return;
+    watched.next = lasted * kGrowth;
+    try {
+        say(calls, number, lasted);
+    } catch (const std::exception&) {
+        std::fprintf(stderr, "switchyard: a call has lasted %.1f s so far (SWITCHYARD_STALL)\n", lasted);
     }
 }
 
-}  // namespace
+// The mutex is free while it looks: whoever has something else watched need not wait for that.
+void watch(Thread& me) {
+    Watched watched;
+    std::unique_lock lock(me.mutex);
+    while (!me.ends) {
+        me.wakes.wait_for(lock, std::chrono::duration<double>(me.period()));
+        if (me.ends)
+            break;
+        const Calls calls = me.calls;
+        const Streams streams = me.streams;
+        lock.unlock();
+        if (streams.look != nullptr)
+            streams.look();
+        if (calls.stall > 0)
+            look_at_calls(calls, watched);
+        lock.lock();
+    }
+}
 
-void start(const std::string& job, double stall, Oldest oldest) {
-    if (stall <= 0 || running != nullptr)
+// Called under the mutex of `starts`.
+Thread& thread() {
+    if (running == nullptr)
+        running = new Thread;
+    return *running;
+}
+
+// The same. The program's signals are for its own threads.
+void run(Thread& made) {
+    if (made.thread.joinable()) {
+        made.wakes.notify_one();
         return;
-    auto* const made = new Thread(job, stall, oldest);
+    }
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are for its own threads
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-        made->thread = std::thread([made] { watch(*made); });
-        running = made;
-    } catch (const std::exception&) {
-        delete made;
+        made.thread = std::thread([&made] { watch(made); });
+    } catch (const std::exception&) {  // nothing is watched then
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+}  // namespace
+
+void watch_calls(const std::string& job, double stall, Oldest oldest) {
+    if (stall <= 0)
+        return;
+    const std::scoped_lock lock(starts);
+    Thread& made = thread();
+    {
+        const std::scoped_lock its(made.mutex);
+        made.calls = {.job = job, .stall = stall, .oldest = oldest};
+    }
+    run(made);
+}
+
+void watch_streams(void (*look)(), double period) {
+    const std::scoped_lock lock(starts);
+    Thread& made = thread();
+    {
+        const std::scoped_lock its(made.mutex);
+        made.streams = {.look = look, .period = period};
+    }
+    run(made);
+}
+
 void stop() {
+    const std::scoped_lock lock(starts);
     Thread* const ended = std::exchange(running, nullptr);
     if (ended == nullptr)
         return;
     {
-        const std::scoped_lock lock(ended->mutex);
+        const std::scoped_lock its(ended->mutex);
         ended->ends = true;
     }
     ended->wakes.notify_one();
-    ended->thread.join();
+    if (ended->thread.joinable())
+        ended->thread.join();
     delete ended;
 }
 

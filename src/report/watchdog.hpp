@@ -1,7 +1,8 @@
-// SWITCHYARD_STALL for calls that wait inside MPI or in a driver, where no loop of the library's looks at the clock
-// (progress/stall.hpp has those that do). A thread of each process that records operations (flight.hpp) sleeps, looks
-// now and then whether one of the process's blocking calls has lasted that long, and says then, once for the job's
-// processes on this host, what each of them is in.
+// A thread that sleeps, and looks now and then after what no loop of the library's looks after.
+//
+// SWITCHYARD_STALL for calls that wait inside MPI or in a driver (progress/stall.hpp has those in which the library
+// looks at the clock): where one of the process's calls has lasted that long, it says, once for the job's processes on
+// this host, what each of them is in. And work on the program's streams, for which the program waits outside MPI.
 #pragma once
 
 #include <atomic>
@@ -10,11 +11,15 @@
 
 namespace swy::report::watchdog {
 
-// `oldest` returns the seconds since the begin of the process's oldest blocking call that has not ended, and writes its
-// number; 0 where there is none. Does nothing where `stall`, in seconds, is 0 or no thread can be made.
+// `oldest` returns the seconds since the begin of the process's oldest call that may wait and has not ended, and writes
+// its number; 0 where there is none. Does nothing where `stall`, in seconds, is 0 or no thread can be made.
 using Oldest = double (*)(std::uint64_t& number);
-void start(const std::string& job, double stall, Oldest oldest);
-void stop();
+void watch_calls(const std::string& job, double stall, Oldest oldest);
+
+// From now on `look` is called every `period` seconds, on the thread. It must not throw.
+void watch_streams(void (*look)(), double period);
+
+void stop();  // waits for the thread
 
 // When a thread of this process has last looked at the clock in a wait that speaks for itself: of CLOCK_MONOTONIC, in
 // nanoseconds. The watchdog is silent while that goes on.

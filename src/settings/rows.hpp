@@ -282,7 +282,8 @@ inline constexpr Setting kSettings[] = {
       "call on until all ranks have made it, and the error names ranks of which there is no sign. A message is timed "
       "from when its send and its receive have been matched: one that has no match waits as it does in MPI, for ever. "
       "Messages between jobs that were started apart are timed from the call on, since these cannot tell each other "
-      "that they are ready.",
+      "that they are ready. What _enqueue calls put on a stream is timed from the last of them on; NCCL then leaves "
+      "it, so that the stream goes on, and the communicator's next call is the error.",
       true},
      [](std::string_view text, Values& values) { return parse_seconds(text, values.timeout); },
      [](const Values& values) { return print_seconds(values.timeout); },
@@ -298,12 +299,10 @@ inline constexpr Setting kSettings[] = {
      SWY_AGREED(on_failure)},
     {{"SWITCHYARD_STALL", kSeconds, "60",
       "How long a rank waits for others, or for NCCL, before it says so on standard error, with the call, its bytes "
-      "and, "
-      "where it knows them, the ranks that are missing. It says so again when five times as long has passed, and so "
-      "on. "
-      "One rank says it for all where they know of each other. Nothing ends by it, as it "
-      "does by "
-      "SWITCHYARD_TIMEOUT. 0 switches it off.",
+      "and, where it knows them, the ranks that are missing. So it does where the program waits outside MPI for what "
+      "an _enqueue call has put on a stream. It says so again when five times as long has passed, and so on. One rank "
+      "says it for all where they know of each other. Nothing ends by it, as it does by SWITCHYARD_TIMEOUT. 0 "
+      "switches it off.",
       true},
      [](std::string_view text, Values& values) { return parse_seconds(text, values.stall); },
      [](const Values& values) { return print_seconds(values.stall); },

@@ -95,7 +95,7 @@ tests_mpi_hardware_crowded_LDADD = $(MPI_TEST_LIBS)
 
 # A rank that dies, where MPI survives it.
 EXTRA_PROGRAMS += tests/mpi/survivors
-tests_mpi_survivors_SOURCES = tests/mpi/survivors.cpp tests/mpi/gpu.hpp tests/collective_forms.hpp
+tests_mpi_survivors_SOURCES = tests/mpi/survivors.cpp tests/mpi/gpu.hpp tests/mpi/stream/queue.hpp tests/collective_forms.hpp
 tests_mpi_survivors_LDADD = $(RELINKED_LIBS)
 tests_mpi_survivors_LDFLAGS = $(RELINKED_LINK)
 TESTS += tests/mpi/survivors.test

@@ -23,6 +23,7 @@
 
 #include "../collective_forms.hpp"
 #include "gpu.hpp"
+#include "stream/queue.hpp"
 
 namespace {
 
@@ -146,6 +147,21 @@ std::vector<int> split(const Ranks& ranks, const Buffers& b) {
     return {code};
 }
 
+// On a stream, for which the host waits outside MPI. What comes after the call's return the next call says.
+std::vector<int> enqueue(const Ranks& ranks, const Buffers& b) {
+    static std::map<int, stream_test::Queue*> queues;  // by size: a new one for each shrunk communicator
+    stream_test::Queue*& queue = queues[ranks.size];
+    if (queue == nullptr) {
+        queue = new stream_test::Queue(true, ranks.comm);  // MPI_Finalize ends its communicator
+        if (queue->comm == MPI_COMM_NULL)
+            return {MPI_Barrier(ranks.comm)};
+        MPI_Comm_set_errhandler(queue->comm, MPI_ERRORS_RETURN);
+    }
+    const int code = MPIX_Allreduce_enqueue(b.in.address(), b.out.address(), b.count, MPI_INT, MPI_SUM, queue->comm);
+    queue->synchronize();
+    return {code, MPI_Barrier(ranks.comm)};
+}
+
 struct Row {
     Call call;
     std::function<int(int round, const Ranks&)> result;
@@ -163,6 +179,7 @@ std::map<std::string, Row> rows() {
             {"iallreduce", {allreduce, sum, forms::Form::kNonBlocking}},
             {"persistent", {allreduce, sum, forms::Form::kPersistent}},
             {"multi", {multi, sum}},
+            {"enqueue", {enqueue, sum}},
             {"bcast", {bcast, from_last}},
             {"split", {split, sum}},
             {"messages", {ring, from_before}},

@@ -154,7 +154,7 @@ int no_stream(CallId id, MPI_Comm comm) {
 int by_host(CallId id, Communicator& comm, Reason reason, std::size_t bytes, const Ordinary& ordinary,
             report::Time start) {
     const auto range = report::tell_route(id, Owner(comm.handle), bytes, Carrier::kStaged, reason);
-    if (const std::string failure = comm.wait_for_stream(); !failure.empty())
+    if (const std::string failure = comm.lock_and_wait(); !failure.empty())
         return failed(id, comm, failure);
     const int code = ordinary();
     if (report::enabled)
@@ -186,11 +186,11 @@ int collective(CallId id, const Call& call, const Ordinary& ordinary) {
     const auto comm = Communicator::find(call.owner.comm);
     if (comm == nullptr)
         return no_stream(id, call.owner.comm);
+    const std::size_t bytes = report::enabled || report::wants_routes() ? coll::payload_bytes(call) : 0;
     if (!comm->direct())
-        return by_host(id, *comm, comm->reason, report::enabled ? coll::payload_bytes(call) : 0, ordinary, start);
+        return by_host(id, *comm, comm->reason, bytes, ordinary, start);
     if (for_mpi(call, *comm))
         return ordinary();
-    const std::size_t bytes = report::enabled ? coll::payload_bytes(call) : 0;
     Reason reason = Reason::kNone;
     std::string failure;
     {
@@ -201,7 +201,8 @@ int collective(CallId id, const Call& call, const Ordinary& ordinary) {
             reason = enqueued.prepare(problem);
             if (!problem.empty() || reason != Reason::kNone)
                 return problem;
-            const auto range = report::tell_route(id, call.owner, bytes, Carrier::kNccl, Reason::kNone);
+            const auto range = report::tell_route(id, call.owner, bytes, Carrier::kNccl, Reason::kNone,
+                                                  &comm->begin_queuing_collective(id));
             return enqueued.launch();
         });
     }
@@ -221,10 +222,11 @@ int barrier(CallId id, MPI_Comm handle, const Ordinary& ordinary) {
         return no_stream(id, handle);
     if (!comm->direct())
         return by_host(id, *comm, comm->reason, 0, ordinary, start);
-    const auto range = report::tell_route(id, Owner(handle), 0, Carrier::kNccl, Reason::kNone);
     {
         const std::scoped_lock lock(comm->mutex);
         const std::string failure = in_order(*comm, [&] {
+            const auto range = report::tell_route(id, Owner(handle), 0, Carrier::kNccl, Reason::kNone,
+                                                  &comm->begin_queuing_collective(id));
             const device::ScratchInOrder scope(comm->device_stream);
             std::string why;
             auto job = nccl::barrier(comm->nccl->context(), why);

@@ -2,22 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdio>
+#include <exception>
 #include <map>
 #include <utility>
 
 #include "call/job.hpp"
 #include "call/private_comm.hpp"
 #include "comm/collective_setup.hpp"
+#include "comm/job_messages.hpp"
 #include "comm/state.hpp"
 #include "error/error.hpp"
 #include "ext/stream/message.hpp"
+#include "nccl/member.hpp"
 #include "nccl/operation.hpp"
 #include "nccl/transfer.hpp"
 #include "progress/keep_until.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
+#include "report/processes.hpp"
 #include "report/trace.hpp"
+#include "report/watchdog.hpp"
+#include "request/handle.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::stream {
@@ -173,6 +181,10 @@ int Communicator::make_nccl(bool& made) {
     made = code == MPI_SUCCESS && all == 1;
     if (made) {
         words.emplace(private_comm_);
+        find_processes();
+        constexpr double kShare = 8, kOften = 1;  // of SWITCHYARD_TIMEOUT; seconds
+        const double timeout = settings::values().timeout;
+        report::watchdog::watch_streams(look_at_all, timeout > 0 ? std::min(timeout / kShare, kOften) : kOften);
         return MPI_SUCCESS;
     }
     reason = Reason::kNcclFailed;
@@ -189,8 +201,91 @@ std::string Communicator::trouble() {
     std::string why = words->receive(rank);
     if (why.empty())
         why = nccl->trouble();
-    if (!why.empty() && nccl->usable())
+    if (!why.empty())
         nccl->fail(why);
+    return why;
+}
+
+report::flight::Operation& Communicator::begin_queuing(CallId id) {
+    last_call_ = id;
+    limit_.emplace(settings::values().timeout);
+    queued_.end();
+    queued_.begin(id, Owner(handle));
+    return queued_;
+}
+
+report::flight::Operation& Communicator::begin_queuing_collective(CallId id) {
+    report::flight::Operation& flight = begin_queuing(id);
+    flight.is_collective(static_cast<std::int64_t>(nccl->id()), ++collectives_);
+    return flight;
+}
+
+// A process that cannot be seen from here, as one in another container, is not looked after.
+void Communicator::find_processes() {
+    const nccl::Group& group = nccl->group();
+    for (int r = 0; r < size; ++r) {
+        const nccl::Member& member = group[static_cast<std::size_t>(r)];
+        const int number = static_cast<int>(member.process);
+        if (r == rank || member.host != nccl::host_here() || !report::process_lives(number))
+            continue;
+        processes_.push_back({r, number, report::process_began(number)});
+    }
+}
+
+void Communicator::look_at_all() noexcept {
+    std::vector<std::shared_ptr<Communicator>> all;
+    try {
+        {
+            const std::scoped_lock lock(registry().mutex);
+            for (const auto& [handle, communicator] : registry().all)
+                all.push_back(communicator);
+        }
+        for (const auto& communicator : all)
+            communicator->look();
+    } catch (const std::exception& problem) {
+        std::fprintf(stderr, "switchyard: streams cannot be looked after: %s\n", problem.what());
+    }
+}
+
+// While the mutex is held, a call that does the same is at work.
+void Communicator::look() {
+    const std::unique_lock lock(mutex, std::try_to_lock);
+    if (!lock.owns_lock() || !direct() || !limit_.has_value())
+        return;
+    bool done = false;
+    if (!device_stream.alive() || device_stream.query(done) != 0 || done) {
+        queued_.end();
+        limit_.reset();
+        return;
+    }
+    if (!nccl->usable())
+        return;
+    const std::string why = why_it_never_ends();
+    if (why.empty())
+        return;
+    std::fprintf(
+        stderr,
+        "switchyard: %s on rank %d of a stream communicator (%d ranks), whose stream has not ended it: %s. NCCL "
+        "leaves what is on the stream; the communicator's next call is an error\n",
+        std::string(name(last_call_)).c_str(), rank, size, why.c_str());
+    nccl->abort(why);
+}
+
+// This thread may call MPI where any may; otherwise the other ranks' failures are not heard of here.
+std::string Communicator::why_it_never_ends() {
+    std::string why = nccl->failure_here();
+    if (why.empty() && !request::one_thread) {
+        constexpr int kTurns = 8;
+        for (int turn = 0; turn < kTurns; ++turn)
+            progress::progress();
+        comm::receive_failures();
+        why = nccl->failure_elsewhere();
+    }
+    for (const Process& process : processes_)
+        if (why.empty() && report::process_began(process.number) != process.began)
+            why = fmt::format("rank {} has ended (process {})", process.rank, process.number);
+    if (why.empty() && limit_->passed())
+        why = limit_->why() + ": the work on the stream did not finish";
     return why;
 }
 
@@ -239,6 +334,7 @@ int Communicator::end() {
         // The memory would be freed in the order of the stream, which may no longer exist.
         progress::keep_for_ever(std::move(self_sent));
         words->finish();
+        queued_.end();
         nccl = nullptr;
         real::Comm_free(&private_comm_);
     }

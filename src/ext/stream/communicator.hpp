@@ -5,12 +5,15 @@
 
 #include <mpix_switchyard.h>
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "call/call.hpp"
 #include "call/reason.hpp"
 #include "device/device.hpp"
 #include "device/scratch.hpp"
@@ -18,6 +21,8 @@
 #include "ext/stream/size_check.hpp"
 #include "ext/stream/staged_operand.hpp"
 #include "nccl/communicator.hpp"
+#include "progress/wait.hpp"
+#include "report/flight.hpp"
 
 namespace swy::stream {
 
@@ -43,15 +48,25 @@ class Communicator {
 
     bool direct() const { return nccl != nullptr; }
 
-    // Waits, driving MPI's progress, until the work queued on the stream so far is done. Returns "" or the error. Must
-    // not be called under the mutex.
+    // Waits, driving MPI's progress, until the work queued on the stream so far is done. Returns "" or the error.
+    // Called under the mutex.
     std::string wait_for_stream();
+    std::string lock_and_wait() {
+        const std::scoped_lock lock(mutex);
+        return wait_for_stream();
+    }
 
     // A failure on this or another rank, as far as is known; if there is one, the communicator is aborted, so that no
     // stream waits for ever.
     std::string trouble();
     // This rank has failed: tells the other ranks, which wait for it in NCCL.
     void fail(const std::string& why) { nccl->fail(why); }
+
+    // Called under the mutex when a call's work is about to be queued on the stream. The flight recorder has the last
+    // such call, which stands for those before it, until the stream has come to its end. The program may wait for that
+    // outside MPI: the watchdog's thread notices where it never comes, and aborts the NCCL communicator.
+    report::flight::Operation& begin_queuing(CallId id);
+    report::flight::Operation& begin_queuing_collective(CallId id);
 
     const MPI_Comm handle;
     MPIX_Stream stream = MPIX_STREAM_NULL;
@@ -70,12 +85,26 @@ class Communicator {
     HostCopies host_copies;
 
   private:
+    struct Process {  // of another rank, on this host
+        int rank, number;
+        std::uint64_t began;
+    };
+
     int choose_route();  // decides whether it is direct
     Reason own_obstacle();
     int make_nccl(bool& made);
+    void find_processes();
+    static void look_at_all() noexcept;  // on the watchdog's thread
+    void look();
+    std::string why_it_never_ends();
     int end();
     friend int end_communicator(MPI_Comm comm);
 
+    CallId last_call_{};                       // queued on the stream
+    report::flight::Operation queued_;         // the same, while it has not ended
+    std::optional<progress::Deadline> limit_;  // of that; none while nothing is queued
+    std::uint64_t collectives_ = 0;            // queued so far
+    std::vector<Process> processes_;
     MPI_Comm private_comm_ = MPI_COMM_NULL;  // its NCCL communicator is `nccl`; transports the records of SizeCheck
 };
 

@@ -133,12 +133,32 @@ class Batch {
     std::vector<nccl::Piece> pieces_;
 };
 
+std::size_t bytes_of(const MessageCall& call) {
+    return call.peer == MPI_PROC_NULL ? 0 : static_cast<std::size_t>(call.count) * datatype::size_of(call.type);
+}
+
+// All messages of a launch end together: the last one stands for them.
+report::flight::Operation& begin_queuing(Communicator& comm, const MessageCall& call) {
+    report::flight::Operation& flight = comm.begin_queuing(call.id);
+    flight.is_message(call.peer, call.tag);
+    return flight;
+}
+
+report::RouteOfCall tell_route(const MessageCall& call, Carrier carrier, Reason reason,
+                               report::flight::Operation* begun = nullptr) {
+    return report::tell_route(call.id, Owner(call.comm), report::wants_routes() ? bytes_of(call) : 0, carrier, reason,
+                              begun);
+}
+
 // Launches all pending messages, and `last` where there is one. Called under the mutex.
 std::string launch(Communicator& comm, const std::shared_ptr<Message>& last) {
     if (last != nullptr)
         comm.pending.push_back(last);
     if (comm.pending.empty())
         return {};
+    if (last == nullptr)
+        begin_queuing(comm, comm.pending.back()->call)
+            .route(Carrier::kNccl, Reason::kNone, bytes_of(comm.pending.back()->call));
     std::string failure = Batch(comm).launch(comm.pending);
     std::erase_if(comm.pending, [](const auto& message) { return message->launched; });
     if (last != nullptr && !last->launched) {
@@ -185,14 +205,6 @@ void fill(const Message& message, MPI_Status* status) {
     real::Status_set_cancelled(status, 0);
 }
 
-std::size_t bytes_of(const MessageCall& call) {
-    return call.peer == MPI_PROC_NULL ? 0 : static_cast<std::size_t>(call.count) * datatype::size_of(call.type);
-}
-
-report::RouteOfCall tell_route(const MessageCall& call, Carrier carrier, Reason reason) {
-    return report::tell_route(call.id, Owner(call.comm), report::wants_routes() ? bytes_of(call) : 0, carrier, reason);
-}
-
 void tell(const MessageCall& call, Carrier carrier, Reason reason, report::Time start) {
     if (report::enabled)
         report::tell_call(call.id, carrier, reason, bytes_of(call), start);
@@ -201,7 +213,7 @@ void tell(const MessageCall& call, Carrier carrier, Reason reason, report::Time 
 // The host makes the call, once the stream's work is done.
 int by_host(const MessageCall& call, Communicator& comm, const Ordinary& ordinary, report::Time start) {
     const auto range = tell_route(call, Carrier::kStaged, comm.reason);
-    if (const std::string failure = comm.wait_for_stream(); !failure.empty())
+    if (const std::string failure = comm.lock_and_wait(); !failure.empty())
         return failed(call, comm, failure);
     const int code = ordinary();
     tell(call, Carrier::kStaged, comm.reason, start);
@@ -232,12 +244,13 @@ int message(const MessageCall& call, MPI_Status* status, const Ordinary& ordinar
     if (const std::string why = refusal(call); !why.empty())
         return failed(call, *comm, why);
     const auto made = std::make_shared<Message>(Message{call, comm});
-    const auto range = tell_route(call, Carrier::kNccl, Reason::kNone);
     {
         const std::scoped_lock lock(comm->mutex);
         std::string failure = comm->trouble();
-        if (failure.empty())
+        if (failure.empty()) {
+            const auto range = tell_route(call, Carrier::kNccl, Reason::kNone, &begin_queuing(*comm, call));
             failure = launch(*comm, made);
+        }
         if (!failure.empty())
             return failed(call, *comm, failure);
     }

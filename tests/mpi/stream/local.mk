@@ -1,8 +1,8 @@
 # Communication in the order of CUDA streams.
 stream_tests = tests/mpi/stream/mistakes tests/mpi/stream/no_wait tests/mpi/stream/random
-EXTRA_PROGRAMS += $(stream_tests) tests/mpi/stream/counted
-TESTS += $(stream_tests) tests/mpi/stream/counted.test
-EXTRA_DIST += tests/mpi/stream/counted.test
+EXTRA_PROGRAMS += $(stream_tests) tests/mpi/stream/counted tests/mpi/stream/unended
+TESTS += $(stream_tests) tests/mpi/stream/counted.test tests/mpi/stream/unended.test
+EXTRA_DIST += tests/mpi/stream/counted.test tests/mpi/stream/unended.test
 tests_mpi_stream_counted_SOURCES = tests/mpi/stream/counted.cpp tests/mpi/stream/queue.hpp tests/mpi/gpu.hpp
 tests_mpi_stream_counted_LDADD = $(RELINKED_LIBS)
 tests_mpi_stream_counted_LDFLAGS = $(RELINKED_LINK)
@@ -15,3 +15,6 @@ tests_mpi_stream_no_wait_LDFLAGS = $(RELINKED_LINK)
 tests_mpi_stream_random_SOURCES = tests/mpi/stream/random.cpp tests/mpi/stream/queue.hpp tests/mpi/gpu.hpp tests/random_seed.hpp
 tests_mpi_stream_random_LDADD = $(RELINKED_LIBS)
 tests_mpi_stream_random_LDFLAGS = $(RELINKED_LINK)
+tests_mpi_stream_unended_SOURCES = tests/mpi/stream/unended.cpp tests/mpi/stream/queue.hpp tests/mpi/gpu.hpp
+tests_mpi_stream_unended_LDADD = $(RELINKED_LIBS) -lpthread
+tests_mpi_stream_unended_LDFLAGS = $(RELINKED_LINK)
