@@ -152,9 +152,10 @@ std::vector<int> enqueue(const Ranks& ranks, const Buffers& b) {
     static std::map<int, stream_test::Queue*> queues;  // by size: a new one for each shrunk communicator
     stream_test::Queue*& queue = queues[ranks.size];
     if (queue == nullptr) {
-        queue = new stream_test::Queue(true, ranks.comm);  // MPI_Finalize ends its communicator
-        if (queue->comm == MPI_COMM_NULL)
+        auto* const made = new stream_test::Queue(true, ranks.comm);  // MPI_Finalize ends its communicator
+        if (made->comm == MPI_COMM_NULL)
             return {MPI_Barrier(ranks.comm)};
+        queue = made;
         MPI_Comm_set_errhandler(queue->comm, MPI_ERRORS_RETURN);
     }
     const int code = MPIX_Allreduce_enqueue(b.in.address(), b.out.address(), b.count, MPI_INT, MPI_SUM, queue->comm);

@@ -109,8 +109,12 @@ int Communicator::create(MPI_Comm comm, MPIX_Stream stream, MPI_Comm* made) {
     auto communicator = std::make_shared<Communicator>(*made);
     communicator->stream = stream;
     communicator->object = stream::find(stream);
-    if (const int code = communicator->choose_route(); code != MPI_SUCCESS)
+    if (const int code = communicator->choose_route(); code != MPI_SUCCESS) {
+        if (communicator->private_comm_ != MPI_COMM_NULL)
+            real::Comm_free(&communicator->private_comm_);
+        real::Comm_free(made);
         return code;
+    }
     {
         const std::scoped_lock lock(registry().mutex);
         registry().all.emplace(*made, communicator);
