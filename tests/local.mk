@@ -51,8 +51,8 @@ multihost_scripts = tests/multihost/link.sh tests/multihost/mpirun.sh tests/mult
     tests/multihost/netns-up.sh tests/multihost/node-exec.sh tests/multihost/rsh-agent.sh tests/multihost/with-cluster
 dist_noinst_SCRIPTS += $(multihost_scripts)
 EXTRA_DIST += tests/multihost/README.md tests/multihost/common.sh tests/multihost/netwire.c tests/multihost/probe.c \
-    tests/multihost/reach.test tests/multihost/collectives.test tests/multihost/messages.test
-TESTS += tests/multihost/reach.test tests/multihost/collectives.test tests/multihost/messages.test
+    tests/multihost/reach.test tests/multihost/collectives.test tests/multihost/cut.test tests/multihost/messages.test
+TESTS += tests/multihost/reach.test tests/multihost/collectives.test tests/multihost/cut.test tests/multihost/messages.test
 EXTRA_PROGRAMS += tests/multihost/mixed
 tests_multihost_mixed_SOURCES = tests/multihost/mixed.cpp tests/mpi/gpu.hpp
 tests_multihost_mixed_LDADD = $(MPI_TEST_LIBS)

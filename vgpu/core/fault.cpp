@@ -1,17 +1,22 @@
 #include "vgpu/core/fault.hpp"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
 
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "vgpu/core/settings.hpp"
 
 namespace vgpu {
 namespace {
+
+constexpr int kStopSeconds = 5;
 
 struct Rules {
     std::vector<FaultRule> rules;
@@ -73,12 +78,26 @@ const Rules& rules() {
                 result->rules.push_back(std::move(rule));
             else
                 result->complaints.push_back(complaint("VGPU_FAULTS", text, "not a fault",
-                                                       "write FUNCTION[RANK]@N=ERROR, =hang or =die, e.g. "
+                                                       "write FUNCTION[RANK]@N=ERROR, =hang, =stop or =die, e.g. "
                                                        "cuMemAlloc@5=CUDA_ERROR_OUT_OF_MEMORY"));
         }
         return result;
     }();
     return *kRules;
+}
+
+// Stops the whole process, all its threads, as a debugger or a batch system does; a child has it go on.
+void stop_for_a_while() {
+    const std::string command = "sleep " + std::to_string(kStopSeconds) + "; kill -CONT " + std::to_string(getpid());
+    std::string shell = "sh", option = "-c", text = command, path = "PATH=/usr/bin:/bin";
+    char* const arguments[] = {shell.data(), option.data(), text.data(), nullptr};
+    char* const environment[] = {path.data(), nullptr};  // it is no process of the job
+    pid_t child = 0;
+    if (posix_spawn(&child, "/bin/sh", nullptr, nullptr, arguments, environment) != 0)
+        return;
+    kill(getpid(), SIGSTOP);
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
 }
 
 // Returns the process's rank in its job, from the launcher's environment variables.
@@ -110,6 +129,10 @@ vgpu_fault_kind FaultPoint::pass(const char** error_name) {
         if (rule->what == "die") {
             kill(getpid(), SIGKILL);
             pause();
+        }
+        if (rule->what == "stop") {
+            stop_for_a_while();
+            continue;
         }
         if (rule->what == "hang")
             return kVgpuFaultHang;
@@ -146,9 +169,9 @@ std::vector<std::string> check_faults(bool (*known_function)(std::string_view), 
         if (!known_function(rule.function))
             complaints.push_back(complaint("VGPU_FAULTS", text, "no such function of the virtual GPUs",
                                            "name a function of CUDA's driver or runtime API or of NCCL"));
-        else if (rule.what != "hang" && rule.what != "die" && !known_error(rule.what))
+        else if (rule.what != "hang" && rule.what != "stop" && rule.what != "die" && !known_error(rule.what))
             complaints.push_back(complaint("VGPU_FAULTS", text, "no such driver error",
-                                           "name a CUresult such as CUDA_ERROR_OUT_OF_MEMORY, hang or die"));
+                                           "name a CUresult such as CUDA_ERROR_OUT_OF_MEMORY, hang, stop or die"));
     }
     return complaints;
 }

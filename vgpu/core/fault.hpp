@@ -1,7 +1,7 @@
 // VGPU_FAULTS: errors, hangs and deaths at the n-th call of a function, for libcuda, libcudart and libnccl alike.
 //
 //   VGPU_FAULTS = rule { ";" rule }      rule = function [ "[" rank "]" ] [ "@" n [ "-" m | "+" ] ] "=" what
-//   what = an error's name | "hang" | "die"
+//   what = an error's name | "hang" | "stop" | "die"
 //
 // Without "@n" every call is meant. Functions are named without version suffix: "cuMemAlloc" means cuMemAlloc_v2.
 #pragma once

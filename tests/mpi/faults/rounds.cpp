@@ -1,18 +1,21 @@
 // One collective on device memory over and over, while the driver or NCCL fails on a rank (VGPU_FAULTS): every rank
 // says which rounds have failed and why, and whatever returns MPI_SUCCESS is compared with arithmetic. In a round that
 // fails anywhere nothing more may fail than that. Driven by staged.test: rounds CALL FORM COUNT [in-place] [warm]
-// [host=RANK]
+// [host=RANK] [rounds=N] [pause=SECONDS]
 //   warm       a first call over NCCL, so that calls that do not block agree
 //   host=RANK  which rank passes host memory
+//   pause=SECONDS  before each round, which rank 0 then tells on standard output
 #include <mpi.h>
 #include <mpix_switchyard.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../../collective_forms.hpp"
@@ -20,7 +23,6 @@
 
 namespace {
 
-constexpr int kRounds = 5;
 int rank = 0, size = 0, wrong = 0;
 bool multi = false;
 
@@ -174,6 +176,14 @@ void check(const Row& row, const Round& r) {
     ++wrong;
 }
 
+void pause_before(int round, double seconds) {
+    if (rank == 0) {
+        std::printf("round %d\n", round);
+        std::fflush(stdout);
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -183,8 +193,14 @@ int main(int argc, char** argv) {
     const std::string call = argc > 1 ? argv[1] : "allreduce", form = argc > 2 ? argv[2] : "blocking";
     const int count = argc > 3 ? std::atoi(argv[3]) : 100;
     bool in_place = false, warm = false, host = false;
+    int rounds = 5;
+    double pause = 0;
     for (int i = 4; i < argc; ++i) {
         const std::string word = argv[i];
+        if (word.starts_with("rounds="))
+            rounds = std::stoi(word.substr(word.find('=') + 1));
+        if (word.starts_with("pause="))
+            pause = std::stod(word.substr(word.find('=') + 1));
         in_place |= word == "in-place";
         warm |= word == "warm";
         host |= word == "host=" + std::to_string(rank);
@@ -203,7 +219,9 @@ int main(int argc, char** argv) {
         auto& all = filled(gpu::Kind::kDevice, kEnough, [](std::size_t) { return 1; });
         MPI_Allreduce(MPI_IN_PLACE, all.address(), kEnough, MPI_INT, MPI_SUM, comm);
     }
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < rounds; ++round) {
+        if (pause > 0)
+            pause_before(round, pause);
         const std::size_t all = static_cast<std::size_t>(count) * static_cast<std::size_t>(size);
         const auto mine = [&](std::size_t) { return given(round, rank); };
         const auto before = [&](std::size_t i) {

@@ -138,6 +138,15 @@ TEST_F(Fault, A_dying_process_dies_of_SIGKILL_in_that_call) {
     EXPECT_TRUE(run("FaultChild.DISABLED_allocates", {{"VGPU_FAULTS", "cuMemAlloc@7=die"}}).passed());
 }
 
+TEST_F(Fault, A_stopped_process_goes_on_after_five_seconds) {
+    vgpu::test::Process child("FaultChild.DISABLED_allocates", {{"VGPU_FAULTS", "cuMemAlloc@2=stop"}});
+    const auto began = std::chrono::steady_clock::now();
+    child.finish();
+    EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(4900));
+    EXPECT_TRUE(child.passed()) << child.output;
+    EXPECT_NE(child.output.find("results ......\n"), std::string::npos) << child.output;
+}
+
 TEST_F(FaultChild, DISABLED_asks_for_siblings) {
     const char* name = nullptr;
     EXPECT_EQ(vgpu_fault("ncclAllReduce", &name), kVgpuFaultNone);
