@@ -7,6 +7,7 @@
 #include "comm/collective_setup.hpp"
 #include "comm/launch_order.hpp"
 #include "error/error.hpp"
+#include "error/loss.hpp"
 #include "error/required.hpp"
 #include "real.hpp"
 #include "report/trace.hpp"
@@ -52,6 +53,12 @@ std::string mismatch_in_words(const Call& call, comm::State& comm, const Decisio
     return decision.nonblocking ? describe_with_nonblocking(call, comm, print) : describe_mismatch(comm, print);
 }
 
+// The code of a call of ours that MPI has failed in. Open MPI's collectives that do not block say MPI_ERR_OTHER where
+// the communicator is revoked as they begin.
+int from_mpi(const Call& call, int code) {
+    return error::class_of(call.owner, code);
+}
+
 // Tells whether an obstacle may be gone when a later call is made or a persistent one is started.
 bool passes(const Call& call, Reason reason) {
     return reason == Reason::kNotReady || (persistent(call.id) && reason == Reason::kThreads);
@@ -65,7 +72,7 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
     const Decision decision = agree(call, comm, vote_of(call, comm, presence, under_way, into.work), into.print);
     switch (decision.state) {
         case Decision::State::kMpiError:
-            return decision.mpi_code;
+            return from_mpi(call, decision.mpi_code);
         case Decision::State::kTimeout:
             return failed(call, comm, decision.problem);
         case Decision::State::kMismatch:
@@ -76,10 +83,10 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
     if (size_is_unknown(call))
         comm.intervals[call.id].agreed(decision.any_device);
     if (const int rc = share_page(comm, into.print); rc != MPI_SUCCESS)
-        return rc;
+        return from_mpi(call, rc);
     Reason obstacle = Reason::kNone;
     if (const int rc = set_up(call, decision, comm, into.work, obstacle); rc != MPI_SUCCESS)
-        return rc;
+        return from_mpi(call, rc);
     into.in_flight = decision.in_flight;
     into.route = route_from(call, decision, obstacle);
     // The agreement has kept the call's place among the communicator's: no rank makes the real call.

@@ -204,7 +204,9 @@ void begin_routes(const settings::Values& values) {
 }
 
 void begin_recording(const settings::Values& values) {
-    if (!report::flight::start(report::covers_host_calls, mpi_version(), values.stall))
+    const report::watchdog::Limits limits = {
+        .stall = values.stall, .timeout = values.timeout, .ends_job = values.on_failure == settings::OnFailure::kAbort};
+    if (!report::flight::start(report::covers_host_calls, mpi_version(), limits))
         return;
     const bool to_file = values.report == settings::ReportTo::kJson;
     error::before_abort = report::say_last_words;

@@ -36,7 +36,7 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 // The mapping stays as long as the process, since a thread may still be recording when another is in MPI_Finalize.
 File* file = nullptr;
 std::string path;
-double stall_after = 0;  // seconds; SWITCHYARD_STALL
+watchdog::Limits limits_of_calls;
 
 template <std::size_t N>
 void copy_text(char (&to)[N], std::string_view text) {
@@ -137,7 +137,7 @@ double oldest_that_waits(std::uint64_t& number) {
 
 }  // namespace
 
-bool start(bool counts, const std::string& mpi, double stall) {
+bool start(bool counts, const std::string& mpi, const watchdog::Limits& limits) {
     const std::string prefix = fmt::format("{}{}-", kPrefix, getuid());
     remove_old(prefix);
     path = fmt::format("{}/{}{}", kFolder, prefix, getpid());
@@ -147,7 +147,7 @@ bool start(bool counts, const std::string& mpi, double stall) {
     fill_in_facts(counts, mpi);
     if (counts)
         count_in(file->counters);
-    stall_after = stall;
+    limits_of_calls = limits;
     on = true;
     return true;
 }
@@ -204,7 +204,7 @@ void Operation::take_entry(CallId call, const Owner& owner) {
     entry->number.store(number, std::memory_order_release);
     entry_ = entry;
     if (number == 1)
-        watchdog::watch_calls(file->job, stall_after, oldest_that_waits);
+        watchdog::watch_calls(file->job, limits_of_calls, oldest_that_waits);
 }
 
 void Operation::is_collective(std::int64_t communicator, std::uint64_t number) {

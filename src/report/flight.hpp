@@ -10,6 +10,7 @@
 
 #include "call/call.hpp"
 #include "call/reason.hpp"
+#include "report/watchdog.hpp"
 
 namespace swy::report::flight {
 
@@ -19,10 +20,9 @@ extern bool on;  // from MPI_Init to MPI_Finalize of a process that records
 
 // Makes the file, in jobs with GPUs, unless SWITCHYARD_STATUS=no. Without a file, as where /dev/shm is full, nothing is
 // recorded. `counts`: a report or a trace is wanted, and counters.hpp counts in the file. `mpi`: the MPI beneath, in
-// words. From the first operation on, calls that last are told as SWITCHYARD_STALL says (`stall`, in seconds; see
-// watchdog.hpp). Removes files that processes of this user left behind more than a day ago. Returns whether there is a
-// file.
-bool start(bool counts, const std::string& mpi, double stall);
+// words. From the first operation on, calls that last are told as `limits` says. Removes files that processes of this
+// user left behind more than a day ago. Returns whether there is a file.
+bool start(bool counts, const std::string& mpi, const watchdog::Limits& limits);
 void stop();  // removes the file
 // Notes that the process ends without MPI_Finalize, and what ends it. A signal handler may call it.
 void ends(const char* by);

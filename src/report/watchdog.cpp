@@ -33,8 +33,8 @@ constexpr std::size_t kMost = 6;  // different things that ranks are in, of whic
 
 struct Calls {
     std::string job;
-    double stall = 0;  // seconds; 0: calls are not watched
-    Oldest oldest = nullptr;
+    Limits limits;
+    Oldest oldest = nullptr;  // null: calls are not watched
 };
 
 // The oldest call at the last look.
@@ -57,10 +57,10 @@ struct Thread {
     std::thread thread;  // none where it could not be made
 
     double period() const {
-        const double of_calls = calls.stall / kLooks;
-        return streams.look == nullptr ? of_calls
-               : calls.stall <= 0      ? streams.period
-                                       : std::min(of_calls, streams.period);
+        const double of_calls = calls.limits.first() / kLooks;
+        return streams.look == nullptr   ? of_calls
+               : calls.oldest == nullptr ? streams.period
+                                         : std::min(of_calls, streams.period);
     }
 };
 std::mutex starts;          // guards `running`
@@ -100,7 +100,14 @@ std::string what_ranks_are_in(const std::vector<const Flight*>& job) {
     return text;
 }
 
-void say(const Calls& me, std::uint64_t number, double lasted) {
+bool waits_in_mpi(const FlightOperation& operation) {
+    const Family its = family(operation.call);
+    return operation.routed && operation.carrier == Carrier::kStaged && blocking(operation.call) &&
+           (its == Family::kCollective || its == Family::kReduction || its == Family::kNeighborhood);
+}
+
+// Returns false where nothing is to be said so far.
+bool say(const Calls& me, std::uint64_t number, double lasted) {
     std::vector<std::string> problems;
     const std::vector<Flight> all = read_flights(std::string(flight::kFolder), problems);
     std::vector<const Flight*> job;
@@ -111,33 +118,47 @@ void say(const Calls& me, std::uint64_t number, double lasted) {
     const auto self =
         std::find_if(job.begin(), job.end(), [](const Flight* flight) { return flight->pid == getpid(); });
     if (self == job.end())
-        return;
+        return true;
     const auto& operations = (*self)->operations;
     const auto found = std::find_if(operations.begin(), operations.end(),
                                     [&](const FlightOperation& operation) { return operation.number == number; });
-    if (found == operations.end() || found->ended || !may_tell(*job.front(), me.stall / 2))
-        return;
-    std::string text =
-        fmt::format("switchyard: rank {} is in {}. This has lasted {} so far (SWITCHYARD_STALL). The ranks here: {}.",
-                    (*self)->rank, in_words(*found), time_text(lasted), what_ranks_are_in(job));
-    for (const std::string& finding : findings(job))
-        text += " " + finding;
-    std::fputs((text + "\n").c_str(), stderr);
+    if (found == operations.end() || found->ended)
+        return true;
+    const bool late = me.limits.timeout > 0 && lasted >= me.limits.timeout && waits_in_mpi(*found);
+    if (!late && (me.limits.stall <= 0 || lasted < me.limits.stall))
+        return false;
+    if (may_tell(*job.front(), me.limits.first() / 2)) {
+        std::string text =
+            fmt::format("switchyard: rank {} is in {}. This has lasted {} so far ({}). The ranks here: {}.",
+                        (*self)->rank, in_words(*found), time_text(lasted),
+                        late ? "SWITCHYARD_TIMEOUT" : "SWITCHYARD_STALL", what_ranks_are_in(job));
+        for (const std::string& finding : findings(job))
+            text += " " + finding;
+        if (late)
+            text += me.limits.ends_job
+                        ? " The job ends here (SWITCHYARD_ON_FAILURE=abort)."
+                        : " MPI's own call waits, which cannot be ended: SWITCHYARD_ON_FAILURE=abort ends the job.";
+        std::fputs((text + "\n").c_str(), stderr);
+    }
+    if (late && me.limits.ends_job)
+        kill(getpid(), SIGTERM);
+    return true;
 }
 
 void look_at_calls(const Calls& calls, Watched& watched) {
     std::uint64_t number = 0;
     const double lasted = calls.oldest(number);
     if (std::exchange(watched.number, number) != number)
-        watched.next = calls.stall;
+        watched.next = calls.limits.first();
     const double since_look = static_cast<double>(monotonic_nanoseconds() - looked_after.load()) * 1e-9;
     if (number == 0 || lasted < watched.next || since_look < kFresh)
         return;
-    watched.next = lasted * kGrowth;
     try {
-        say(calls, number, lasted);
+        const bool said = say(calls, number, lasted);
+        watched.next = said ? lasted * kGrowth : lasted;
     } catch (const std::exception&) {
         std::fprintf(stderr, "switchyard: a call has lasted %.1f s so far (SWITCHYARD_STALL)\n", lasted);
+        watched.next = lasted * kGrowth;
     }
 }
 
@@ -154,7 +175,7 @@ void watch(Thread& me) {
         lock.unlock();
         if (streams.look != nullptr)
             streams.look();
-        if (calls.stall > 0)
+        if (calls.oldest != nullptr)
             look_at_calls(calls, watched);
         lock.lock();
     }
@@ -185,14 +206,14 @@ void run(Thread& made) {
 
 }  // namespace
 
-void watch_calls(const std::string& job, double stall, Oldest oldest) {
-    if (stall <= 0)
+void watch_calls(const std::string& job, const Limits& limits, Oldest oldest) {
+    if (limits.first() <= 0)
         return;
     const std::scoped_lock lock(starts);
     Thread& made = thread();
     {
         const std::scoped_lock its(made.mutex);
-        made.calls = {.job = job, .stall = stall, .oldest = oldest};
+        made.calls = {.job = job, .limits = limits, .oldest = oldest};
     }
     run(made);
 }

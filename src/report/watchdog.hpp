@@ -5,16 +5,29 @@
 // this host, what each of them is in. And work on the program's streams, for which the program waits outside MPI.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <string>
 
 namespace swy::report::watchdog {
 
+// What is done about a call that lasts: it is told after `stall` seconds. A collective that is staged waits in MPI's
+// own call, which nothing can end: it cannot be made by a call that does not block, since MPI lets these match no
+// blocking one (MPI 4.0 section 6.12), and ranks with host memory make that. So it is told after `timeout` seconds too,
+// and the process ends by SIGTERM then where `ends_job` says so. 0 is no limit.
+struct Limits {
+    double stall = 0;       // SWITCHYARD_STALL
+    double timeout = 0;     // SWITCHYARD_TIMEOUT
+    bool ends_job = false;  // SWITCHYARD_ON_FAILURE=abort
+
+    double first() const { return stall > 0 && timeout > 0 ? std::min(stall, timeout) : std::max(stall, timeout); }
+};
+
 // `oldest` returns the seconds since the begin of the process's oldest call that may wait and has not ended, and writes
-// its number; 0 where there is none. Does nothing where `stall`, in seconds, is 0 or no thread can be made.
+// its number; 0 where there is none. Does nothing where there is no limit or no thread can be made.
 using Oldest = double (*)(std::uint64_t& number);
-void watch_calls(const std::string& job, double stall, Oldest oldest);
+void watch_calls(const std::string& job, const Limits& limits, Oldest oldest);
 
 // From now on `look` is called every `period` seconds, on the thread. It must not throw.
 void watch_streams(void (*look)(), double period);

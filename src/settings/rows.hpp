@@ -283,7 +283,8 @@ inline constexpr Setting kSettings[] = {
       "from when its send and its receive have been matched: one that has no match waits as it does in MPI, for ever. "
       "Messages between jobs that were started apart are timed from the call on, since these cannot tell each other "
       "that they are ready. What _enqueue calls put on a stream is timed from the last of them on; NCCL then leaves "
-      "it, so that the stream goes on, and the communicator's next call is the error.",
+      "it, so that the stream goes on, and the communicator's next call is the error. A collective that is staged "
+      "waits in MPI's own call, which nothing ends: it is told, and SWITCHYARD_ON_FAILURE=abort ends the job then.",
       true},
      [](std::string_view text, Values& values) { return parse_seconds(text, values.timeout); },
      [](const Values& values) { return print_seconds(values.timeout); },
@@ -292,7 +293,8 @@ inline constexpr Setting kSettings[] = {
       "What becomes of a job when NCCL, the driver or another rank fails in an operation on device memory. In any case "
       "that call is an MPI error on every rank that takes part. With error, the communicator's next large call has a "
       "new NCCL communicator made; with stage, the collectives of that communicator are staged from then on; with "
-      "abort, the first such error ends the job, whatever error handler the program has set.",
+      "abort, the first such error ends the job, whatever error handler the program has set, and so does a staged "
+      "collective that lasts longer than SWITCHYARD_TIMEOUT.",
       true},
      read_word<&Values::on_failure, kOnFailureWords>,
      show_word<&Values::on_failure, kOnFailureWords>,
