@@ -16,6 +16,7 @@
 #include "comm/merged.hpp"
 #include "error/loss.hpp"
 #include "nccl/communicator.hpp"
+#include "progress/stall.hpp"
 #include "real.hpp"
 
 namespace swy::comm {
@@ -51,6 +52,13 @@ void forget(State* state) {
         states().erase(state);
     }
     if (state->order != nullptr) {
+        const auto describe = [state] {
+            return fmt::format(
+                "MPI_Comm_free on rank {} of {} ({} ranks): not all ranks have made the collectives on it that do not "
+                "block",
+                state->rank, call::comm_name(state->handle), state->size);
+        };
+        const progress::Waiting waiting(describe);
         state->order->await_agreements();
         await_setup(*state);
         state->order->owner_is_gone();

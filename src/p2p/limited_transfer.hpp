@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "progress/engine.hpp"
 #include "progress/keep_until.hpp"
 #include "progress/wait.hpp"
 #include "settings/settings.hpp"
@@ -66,5 +67,24 @@ class LimitedTransfer {
     bool given_up_ = false;
     bool abandoned_ = false;
 };
+
+// Steps a copy of a message to its end, with MPI's progress; not under the lock. `memory` is what of it is ours.
+// Returns
+// "" or the error.
+inline std::string complete(std::unique_ptr<staging::Transfer> transfer, std::shared_ptr<void> memory) {
+    LimitedTransfer limited("the copy of the message has not ended");
+    limited.begin(std::move(transfer));
+    while (limited.under_way()) {
+        {
+            const progress::Hold hold;
+            limited.step();
+        }
+        if (limited.under_way())
+            progress::progress();
+    }
+    if (limited.abandoned())
+        progress::keep_for_ever(std::move(memory));
+    return limited.failure();
+}
 
 }  // namespace swy::p2p

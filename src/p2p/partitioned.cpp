@@ -17,6 +17,7 @@
 #include "datatype/quick.hpp"
 #include "error/error.hpp"
 #include "p2p/bounce_buffer.hpp"
+#include "p2p/limited_transfer.hpp"
 #include "p2p/start.hpp"
 #include "pack/payload.hpp"
 #include "progress/engine.hpp"
@@ -67,16 +68,16 @@ class Message {
         const pack::Payload first = payload(0);
         {
             const progress::Hold hold;
-            if (!copy_.acquire(first.where.context, all))
+            if (!copy_->acquire(first.where.context, all))
                 return error::raise(Owner(arguments_.comm), MPI_ERR_NO_MEM,
                                     fmt::format("{}: no host memory for {} bytes", name(call_), all));
         }
-        copy_.touched(all);
+        copy_->touched(all);
         const auto count = static_cast<MPI_Count>(bytes_);
         const Arguments& a = arguments_;
-        return sends() ? real::Psend_init(copy_.data(), a.partitions, count, MPI_BYTE, a.peer, a.tag, a.comm, a.info,
+        return sends() ? real::Psend_init(copy_->data(), a.partitions, count, MPI_BYTE, a.peer, a.tag, a.comm, a.info,
                                           &real_)
-                       : real::Precv_init(copy_.data(), a.partitions, count, MPI_BYTE, a.peer, a.tag, a.comm, a.info,
+                       : real::Precv_init(copy_->data(), a.partitions, count, MPI_BYTE, a.peer, a.tag, a.comm, a.info,
                                           &real_);
     }
 
@@ -150,10 +151,10 @@ class Message {
     std::size_t partitions() const { return here_.size(); }
 
     std::unique_ptr<staging::Transfer> transfer(int partition) {
-        std::byte* packed = copy_.data() + static_cast<std::size_t>(partition) * bytes_;
+        std::byte* packed = copy_->data() + static_cast<std::size_t>(partition) * bytes_;
         const pack::Payload data = payload(partition);
-        return sends() ? staging::pack(data, packed, copy_.page_locked())
-                       : staging::unpack(data, bytes_, packed, copy_.page_locked());
+        return sends() ? staging::pack(data, packed, copy_->page_locked())
+                       : staging::unpack(data, bytes_, packed, copy_->page_locked());
     }
 
   private:
@@ -176,18 +177,7 @@ class Message {
         return true;
     }
 
-    std::string copy(int partition) {
-        const auto moving = transfer(partition);
-        while (!moving->done()) {
-            {
-                const progress::Hold hold;
-                moving->step();
-            }
-            if (!moving->done())
-                progress::progress();
-        }
-        return moving->failure();
-    }
+    std::string copy(int partition) { return complete(transfer(partition), copy_); }
 
     int raise(const std::string& failure) const {
         return error::raise(Owner(comm()), MPI_ERR_OTHER, fmt::format("{}: {}", name(call_), failure));
@@ -198,7 +188,7 @@ class Message {
     datatype::KeptType type_;
     MPI_Aint extent_ = 0;
     std::size_t bytes_ = 0;  // of one partition
-    BounceBuffer copy_;
+    const std::shared_ptr<BounceBuffer> copy_ = std::make_shared<BounceBuffer>();
     MPI_Request real_ = MPI_REQUEST_NULL;
     std::vector<bool> here_;  // partitions that are ready (send), or copied to the program's buffer (receive)
     int copying_ = 0;

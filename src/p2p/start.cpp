@@ -48,23 +48,6 @@ pack::Payload payload(const Call& call, const Operand& operand, CallId as) {
                             call.matching != nullptr ? call.matching->buffers : std::span<const Operand>());
 }
 
-// Steps a transfer to its end, with MPI's progress. `memory` is what of it is ours.
-std::string complete(std::unique_ptr<staging::Transfer> transfer, std::shared_ptr<void> memory) {
-    LimitedTransfer limited("the copy of the message has not ended");
-    limited.begin(std::move(transfer));
-    while (limited.under_way()) {
-        {
-            const progress::Hold hold;
-            limited.step();
-        }
-        if (limited.under_way())
-            progress::progress();
-    }
-    if (limited.abandoned())
-        progress::keep_for_ever(std::move(memory));
-    return limited.failure();
-}
-
 template <typename Op>
 Started started(std::shared_ptr<Op> operation, int code) {
     if (code != MPI_SUCCESS)

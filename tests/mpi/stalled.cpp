@@ -110,6 +110,23 @@ void nobody_waits(Data& data, double late) {
         data.expect(size);
 }
 
+// A communicator is freed while a collective on it, which the last rank is late for, is under way.
+void freed(Data& data, double late) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_name(comm, "brief");
+    for (int call = 0; call < 2; ++call)
+        MPI_Allreduce(data.in(), data.out(), kCount, MPI_DOUBLE, MPI_SUM, comm);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == size - 1)
+        usleep(static_cast<useconds_t>(late * 1e6));
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Iallreduce(data.in(), data.out(), kCount, MPI_DOUBLE, MPI_SUM, comm, &request);
+    MPI_Comm_free(&comm);
+    complete(request);
+    data.expect_sum();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -135,6 +152,8 @@ int main(int argc, char** argv) {
             MPI_Iallreduce(data.in(), data.out(), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
         complete(request);
         data.expect_sum();
+    } else if (way == "free") {
+        freed(data, late);
     } else if (way == "nobody") {
         nobody_waits(data, late);
     } else if (way == "small") {

@@ -20,6 +20,7 @@
 #include "nccl/operation.hpp"
 #include "nccl/transfer.hpp"
 #include "progress/keep_until.hpp"
+#include "progress/stall.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
 #include "report/processes.hpp"
@@ -321,6 +322,13 @@ int Communicator::end() {
         const std::scoped_lock lock(mutex);
         failure = launch_pending(*this);
         pending.clear();
+        const auto describe = [&] {
+            return fmt::format(
+                "the end of a stream communicator ({} ranks), on rank {}: the work on the stream has not "
+                "ended",
+                size, rank);
+        };
+        const progress::Waiting waiting(describe);
         const progress::Deadline deadline(settings::values().timeout, handle);
         bool done = false;
         while (failure.empty() && !(done && words->quiet())) {
