@@ -29,6 +29,9 @@ void tell_call(CallId call, Carrier carrier, Reason reason, std::size_t bytes, T
 void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin,
                     std::uint64_t operation);
 
+// Notes when the run has begun, as the report has it. Once in a process, at MPI_Init.
+void begin_run();
+
 // Facts that the report prints besides the counters; write() gathers those of all ranks.
 struct Facts {
     std::string mpi_library, nccl_version, driver;  // as found on this rank; "" where not loaded
