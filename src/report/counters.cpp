@@ -63,11 +63,11 @@ void tell_call(CallId call, Carrier carrier, Reason reason, std::size_t bytes, T
         trace::end_call(name(call), carrier, reason, bytes, begin);
 }
 
-void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin,
-                    std::uint64_t operation) {
+void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin, std::uint64_t operation,
+                    const trace::Subject& subject) {
     add(call, carrier, reason, bytes, seconds_since(begin));
     if (trace::on)
-        trace::end_operation(name(call), carrier, reason, bytes, begin, operation);
+        trace::end_operation(name(call), carrier, reason, bytes, begin, operation, subject);
 }
 
 Key keys() {
