@@ -6,7 +6,7 @@ import re
 
 KINDS = ("buffers", "requests", "communicators", "none")
 TREATMENTS = ("routed", "matched", "enqueued", "staged", "refused", "erroneous", "unread")
-MARKS = ("blocking", "large", "wrapper", "by-hand", "forms", "duplicates", "removed", "macro", "variadic",
+MARKS = ("blocking", "large", "wrapper", "by-hand", "forms", "duplicates", "removed", "timed", "macro", "variadic",
          "lists")
 
 # Open MPI 4.1 and 5.0 have all of MPI 3.1; any other function gets a wrapper only where the MPI in use has it.
@@ -137,7 +137,7 @@ class Row:
 
     @property
     def has_id(self):
-        return not self.has("none") or self.has("by-hand") or self.treatment == "matched"
+        return not self.has("none") or self.has("by-hand") or self.has("timed") or self.treatment == "matched"
 
     @property
     def optional(self):

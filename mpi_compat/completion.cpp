@@ -9,21 +9,21 @@ using request::complete::needed;
 extern "C" SWY_EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
     if (!needed()) [[likely]]
         return real::Wait(request, status);
-    return request::complete::wait(request, status);
+    return request::complete::calls.wait(request, status);
 }
 SWY_PAIR(MPI_Wait)
 
 extern "C" SWY_EXPORT int MPI_Waitany(int count, MPI_Request array_of_requests[], int* index, MPI_Status* status) {
     if (!needed()) [[likely]]
         return real::Waitany(count, array_of_requests, index, status);
-    return request::complete::waitany(count, array_of_requests, index, status);
+    return request::complete::calls.waitany(count, array_of_requests, index, status);
 }
 SWY_PAIR(MPI_Waitany)
 
 extern "C" SWY_EXPORT int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
     if (!needed()) [[likely]]
         return real::Waitall(count, array_of_requests, array_of_statuses);
-    return request::complete::waitall(count, array_of_requests, array_of_statuses);
+    return request::complete::calls.waitall(count, array_of_requests, array_of_statuses);
 }
 SWY_PAIR(MPI_Waitall)
 
@@ -31,14 +31,14 @@ extern "C" SWY_EXPORT int MPI_Waitsome(int incount, MPI_Request array_of_request
                                        int array_of_indices[], MPI_Status array_of_statuses[]) {
     if (!needed()) [[likely]]
         return real::Waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
-    return request::complete::waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+    return request::complete::calls.waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 SWY_PAIR(MPI_Waitsome)
 
 extern "C" SWY_EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
     if (!needed()) [[likely]]
         return real::Test(request, flag, status);
-    return request::complete::test(request, flag, status);
+    return request::complete::calls.test(request, flag, status);
 }
 SWY_PAIR(MPI_Test)
 
@@ -46,7 +46,7 @@ extern "C" SWY_EXPORT int MPI_Testany(int count, MPI_Request array_of_requests[]
                                       MPI_Status* status) {
     if (!needed()) [[likely]]
         return real::Testany(count, array_of_requests, index, flag, status);
-    return request::complete::testany(count, array_of_requests, index, flag, status);
+    return request::complete::calls.testany(count, array_of_requests, index, flag, status);
 }
 SWY_PAIR(MPI_Testany)
 
@@ -54,7 +54,7 @@ extern "C" SWY_EXPORT int MPI_Testall(int count, MPI_Request array_of_requests[]
                                       MPI_Status array_of_statuses[]) {
     if (!needed()) [[likely]]
         return real::Testall(count, array_of_requests, flag, array_of_statuses);
-    return request::complete::testall(count, array_of_requests, flag, array_of_statuses);
+    return request::complete::calls.testall(count, array_of_requests, flag, array_of_statuses);
 }
 SWY_PAIR(MPI_Testall)
 
@@ -62,7 +62,7 @@ extern "C" SWY_EXPORT int MPI_Testsome(int incount, MPI_Request array_of_request
                                        int array_of_indices[], MPI_Status array_of_statuses[]) {
     if (!needed()) [[likely]]
         return real::Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
-    return request::complete::testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+    return request::complete::calls.testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 SWY_PAIR(MPI_Testsome)
 

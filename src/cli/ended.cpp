@@ -60,7 +60,7 @@ void write_report(const Job& job, const std::string& cut_short, const std::strin
     report::Summary summary = report_of(job);
     summary.cut_short = cut_short;
     if (to == "-")
-        return tell_user(as_text(summary));
+        return tell_user(as_text(summary, report::form_of(stderr)));
     const std::string path = file_for(job, to);
     errno = 0;
     std::ofstream file(path, std::ios::binary);

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "config.h"
 #include "report/counters.hpp"
 #include "report/flight_file.hpp"
+#include "report/processes.hpp"
 #include "report/units.hpp"
 
 namespace swy::cli {
@@ -179,25 +181,83 @@ bool counts_calls(const Job& job) {
                        [](const report::Flight* flight) { return flight->counts; });
 }
 
+namespace {
+
+// Sums, and whose time is the least and the most of all: a rank without such a call has spent none in it.
+class Sums {
+  public:
+    explicit Sums(const Job& job) : job_(job) {
+        for (const report::Flight* flight : job.flights)
+            for (const report::Cell& cell : flight->counted)
+                add(cell, flight->rank);
+    }
+    std::vector<report::Line> lines() const {
+        std::vector<report::Line> lines;
+        for (const auto& [key, entry] : entries_) {
+            lines.push_back(report::line_of({key, entry.sum}));
+            std::tie(lines.back().least, lines.back().most) = extremes(entry);
+        }
+        return lines;
+    }
+
+  private:
+    struct Entry {
+        report::Sum sum;
+        std::map<int, double> seconds;  // by rank
+    };
+
+    void add(const report::Cell& cell, int rank) {
+        Entry& entry = entries_[cell.key];
+        entry.sum.count += cell.sum.count;
+        entry.sum.bytes += cell.sum.bytes;
+        entry.sum.nanoseconds += cell.sum.nanoseconds;
+        for (std::size_t i = 0; i < report::kSizeClasses; ++i)
+            entry.sum.counts[i] += cell.sum.counts[i];
+        entry.seconds[rank] = static_cast<double>(cell.sum.nanoseconds) * 1e-9;
+    }
+
+    std::pair<report::OfRank, report::OfRank> extremes(const Entry& entry) const {
+        report::OfRank least, most;
+        for (const report::Flight* flight : job_.flights) {
+            const auto found = entry.seconds.find(flight->rank);
+            const double seconds = found != entry.seconds.end() ? found->second : 0;
+            if (least.rank < 0 || seconds < least.seconds)
+                least = {seconds, flight->rank};
+            if (most.rank < 0 || seconds > most.seconds)
+                most = {seconds, flight->rank};
+        }
+        return {least, most};
+    }
+
+    const Job& job_;
+    std::map<report::Key, Entry> entries_;
+};
+
+report::Run run_of(const Job& job) {
+    report::Run run;
+    const report::Flight& first = *job.flights.front();
+    run.program = first.lives ? report::command_line_of(first.pid) : first.program;
+    for (const report::Flight* flight : job.flights)
+        run.seconds = std::max(run.seconds, flight->age);
+    if (first.lives)  // of a copy it is not known how old it is
+        run.began = report::date_before(first.age);
+    return run;
+}
+
+}  // namespace
+
 report::Summary report_of(const Job& job) {
     report::Summary summary;
     summary.switchyard = PACKAGE_VERSION;
-    std::map<report::Key, report::Sum> sums;
+    summary.run = run_of(job);
     for (const report::Flight* flight : job.flights) {
         summary.ranks.push_back({flight->host, flight->device});
         for (auto [text, known] : {std::pair(&flight->mpi, &summary.mpi), std::pair(&flight->nccl, &summary.nccl),
                                    std::pair(&flight->driver, &summary.driver)})
             if (known->empty())
                 *known = *text;
-        for (const report::Cell& cell : flight->counted) {
-            report::Sum& sum = sums[cell.key];
-            sum.count += cell.sum.count;
-            sum.bytes += cell.sum.bytes;
-            sum.nanoseconds += cell.sum.nanoseconds;
-        }
     }
-    for (const auto& [key, sum] : sums)
-        summary.lines.push_back(report::line_of({key, sum}));
+    summary.lines = Sums(job).lines();
     return summary;
 }
 

@@ -26,7 +26,7 @@ cli_sources = \
     src/cli/tune.cpp src/cli/measured_calls.hpp src/cli/tune_table.cpp src/cli/tune_table.hpp \
     src/cli/json.hpp
 # What reads reports and draws them.
-cli_report_sources = src/report/compare.cpp src/report/read.cpp $(report_page_sources)
+cli_report_sources = src/report/compare.cpp src/report/compare.hpp src/report/read.cpp $(report_page_sources)
 if UNITY
 nodist_switchyard_SOURCES = unity/cli.cpp unity/cli_report.cpp
 switchyard_SOURCES =

@@ -50,7 +50,9 @@ int print(const Files& files) {
         summaries.push_back(one.summary);
         names.push_back(one.name);
     }
-    std::fputs((summaries.size() == 1 ? as_text(summaries[0]) : compared(summaries, names)).c_str(), stdout);
+    const report::Form form = report::form_of(stdout);
+    const bool one = summaries.size() == 1;
+    std::fputs((one ? as_text(summaries[0], form) : compared(summaries, names, form)).c_str(), stdout);
     return kDone;
 }
 

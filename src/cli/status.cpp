@@ -75,7 +75,7 @@ std::string report_in_words(const Job& job) {
     const int ranks = job.flights.front()->ranks, here = static_cast<int>(job.flights.size());
     return fmt::format("job {}, {}:\n", job.name,
                        here == ranks ? "so far" : fmt::format("so far, {} of {} ranks", here, ranks)) +
-           as_text(report_of(job));
+           as_text(report_of(job), report::form_of(stdout));
 }
 
 // Has mpirun start `switchyard status --save` on each host. Returns "" or the problem.

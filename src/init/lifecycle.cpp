@@ -41,6 +41,7 @@
 #include "report/routes.hpp"
 #include "report/trace_file.hpp"
 #include "report/watchdog.hpp"
+#include "request/timed.hpp"
 #include "settings/settings.hpp"
 #include "settings/slurm.hpp"
 #include "tool/variables.hpp"
@@ -273,16 +274,19 @@ int after_init(const std::string& alone) {
     fastpath::forget_small_counts();
     driver_watch::watch();
     report::covers_host_calls = wants_report(values) || values.trace;
+    report::begin_run();
     if (values.status && (gpus || wants_report(values) || values.trace))
         begin_recording(values);
     begin_routes(values);
     report::enabled = report::covers_host_calls || report::tells_routes || tool::counts_calls;
     if (values.trace)
         report::begin_trace();
-    if (report::covers_host_calls)
+    if (report::covers_host_calls) {
         driver_watch::watch_calls();
-    else if (gpus)
+        request::complete::time_calls();
+    } else if (gpus) {
         driver_watch::open();
+    }
     return coll::prepare(MPI_COMM_WORLD);
 }
 

@@ -102,7 +102,7 @@ int Receive::no_memory() {
 void Receive::comes_from(int source, int tag) {
     source_ = source;
     tag_ = tag;
-    record_.flight().is_message(source, tag);
+    record_.is_message(source, tag);
 }
 
 int Receive::post(const Into& into, int source, int tag) {

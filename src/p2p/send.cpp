@@ -44,7 +44,7 @@ int real_isend(Mode mode, const void* data, int count, MPI_Datatype type, int de
 
 Send::Send(CallId call, MPI_Comm comm, pack::Payload payload, int dest, int tag)
     : Operation(call, comm), payload_(std::move(payload)), dest_(dest), tag_(tag) {
-    record_.flight().is_message(dest, tag);
+    record_.is_message(dest, tag);
 }
 
 // A send that is done has left the service already, and may be destroyed by a thread that does not hold the engine's
@@ -242,7 +242,7 @@ EagerSend::~EagerSend() {
 int EagerSend::post(Mode mode, const void* data, MPI_Count count, MPI_Datatype type, int dest, int tag) {
     dest_ = dest;
     tag_ = tag;
-    record_.flight().is_message(dest, tag);
+    record_.is_message(dest, tag);
     const call::Counted counted(count, type);
     return real_isend(mode, data, counted.count(), counted.type(), dest, tag, comm(), &request_);
 }

@@ -50,8 +50,8 @@ std::string under_lock_at_once(const std::function<std::string()>& function);
 // Steps `operation` from now on until it is done. Called under the lock.
 void add(std::shared_ptr<Operation> operation);
 
-// The number of requests that are Switchyard's or watched. While there are none, completion wrappers call the real
-// functions.
+// The number of requests that are Switchyard's or watched, and one more while completion calls are timed. While it is
+// 0, completion wrappers call the real functions.
 [[gnu::visibility("hidden")]] extern std::atomic<int> known_requests;
 
 // Steps an operation, before it is added, as far as it gets without waiting. Called under the lock.

@@ -44,7 +44,7 @@ void add(CallId call, Carrier carrier, Reason reason, std::size_t bytes, double 
     Counter* const counter = counter_of(static_cast<Key>(key));
     if (counter == nullptr)
         return;
-    counter->count.fetch_add(1, kRelaxed);
+    counter->counts[size_class(bytes)].fetch_add(1, kRelaxed);
     counter->bytes.fetch_add(bytes, kRelaxed);
     counter->nanoseconds.fetch_add(static_cast<std::uint64_t>(std::llround(seconds * 1e9)), kRelaxed);
 }
@@ -63,11 +63,11 @@ void tell_call(CallId call, Carrier carrier, Reason reason, std::size_t bytes, T
         trace::end_call(name(call), carrier, reason, bytes, begin);
 }
 
-void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin,
-                    std::uint64_t operation) {
+void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin, std::uint64_t operation,
+                    const trace::Subject& subject) {
     add(call, carrier, reason, bytes, seconds_since(begin));
     if (trace::on)
-        trace::end_operation(name(call), carrier, reason, bytes, begin, operation);
+        trace::end_operation(name(call), carrier, reason, bytes, begin, operation, subject);
 }
 
 Key keys() {
@@ -80,7 +80,10 @@ Line line_of(const Cell& cell) {
             static_cast<Reason>(cell.key % kReasons),
             cell.sum.count,
             cell.sum.bytes,
-            static_cast<double>(cell.sum.nanoseconds) * 1e-9};
+            static_cast<double>(cell.sum.nanoseconds) * 1e-9,
+            {},
+            {},
+            cell.sum.counts};
 }
 
 void count_in(CounterTable& where) {
@@ -91,8 +94,9 @@ std::vector<Cell> cells_of(const CounterTable& from) {
     std::vector<Cell> cells;
     for (const Counter& counter : from.counters) {
         const std::uint32_t cell = counter.cell.load(kRelaxed);
-        const Sum sum = {counter.count.load(kRelaxed), counter.bytes.load(kRelaxed),
-                         counter.nanoseconds.load(kRelaxed)};
+        Sum sum{0, counter.bytes.load(kRelaxed), counter.nanoseconds.load(kRelaxed)};
+        for (std::size_t i = 0; i < kSizeClasses; ++i)
+            sum.count += sum.counts[i] = counter.counts[i].load(kRelaxed);
         if (cell != 0 && cell <= keys() && sum.count != 0)
             cells.push_back({cell - 1, sum});
     }

@@ -2,6 +2,7 @@
 // report.cpp collects those of a job, and the switchyard command those of a job that has not come to MPI_Finalize.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace swy::report {
 
 struct Sum {
     std::uint64_t count = 0, bytes = 0, nanoseconds = 0;
+    std::array<std::uint64_t, kSizeClasses> counts{};  // by size
 };
 
 // A cell's key: its call, transport and reason in one number, the same on every rank that runs this version.
@@ -22,8 +24,8 @@ struct Cell {
     Sum sum;
 };
 
-Key keys();  // one more than the largest key
-Line line_of(const Cell& cell);
+Key keys();                      // one more than the largest key
+Line line_of(const Cell& cell);  // without the times of ranks
 
 // From now on add() counts there. Before anything was counted.
 void count_in(CounterTable& table);

@@ -98,6 +98,7 @@ void fill_in_facts(bool counts, const std::string& mpi) {
     copy_text(file->program, program_invocation_name);
     copy_text(file->mpi, mpi);
     file->counts = counts ? 1 : 0;
+    file->began = monotonic_nanoseconds();
     std::atomic_ref(file->magic).store(kMagic, std::memory_order_release);
 }
 

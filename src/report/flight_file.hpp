@@ -15,7 +15,7 @@ namespace swy::report::flight {
 constexpr std::string_view kFolder = "/dev/shm";
 constexpr std::string_view kPrefix = "switchyard-";  // then the user's number, a dash and the process's
 constexpr std::size_t kEntries = 256;
-constexpr std::uint64_t kMagic = 0x3374'6867'696c'6673;  // one version of this layout
+constexpr std::uint64_t kMagic = 0x3474'6867'696c'6673;  // one version of this layout
 
 using Nanoseconds = std::int64_t;  // of CLOCK_MONOTONIC, which the node's processes share; 0 is none
 
@@ -45,6 +45,7 @@ struct File {
     std::int32_t pid;
     std::uint64_t pid_began;  // field 22 of /proc/PID/stat: tells whether the number is another process's now
     std::int32_t rank, ranks;
+    Nanoseconds began;  // when MPI_Init came to its end
     char host[64], job[64], program[128];
     char mpi[64], nccl[16], driver[256], device[96];  // as the report has them; the last three once they are known
     std::int32_t counts;                              // 1 where calls are counted: a report or a trace is wanted

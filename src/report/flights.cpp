@@ -115,6 +115,7 @@ Flight read_flight(const std::string& path, const flight::File& file) {
     if (read.ends != 0)
         read.ended_by = text(file.ended_by);
     const flight::Nanoseconds now = is_copy ? file.saved : monotonic_nanoseconds();
+    read.age = seconds((read.ends != 0 ? read.ends : now) - file.began);
     for (const flight::Entry& entry : file.entries)
         if (FlightOperation operation{}; read_entry(entry, now, operation))
             read.operations.push_back(std::move(operation));

@@ -32,6 +32,7 @@ struct Flight {
     std::string path, host, job, program;
     std::string mpi, nccl, driver, device;  // as the report has them; "" where not known (yet)
     int pid = 0, rank = 0, ranks = 0;
+    double age = 0;                // seconds since the end of MPI_Init
     bool lives = false;            // now, or when it was saved
     bool pid_is_anothers = false;  // its number is that of a later process now
     std::string ended_by;          // what ended it without MPI_Finalize: a signal, "MPI_Abort", "exit"; "" not known

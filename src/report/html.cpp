@@ -1,12 +1,16 @@
 #include "report/html.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "config.h"
 #include "report/advice.hpp"
+#include "report/compare.hpp"
+#include "report/figures.hpp"
 #include "report/units.hpp"
 
 namespace swy::report {
@@ -46,17 +50,51 @@ std::string key(std::string_view colour) {
     return fmt::format("<span class=\"key {}\"></span>", colour);
 }
 
+std::string paragraph(const std::string& text) {
+    return text.empty() ? "" : "<p>" + escaped(text) + "</p>\n";
+}
+
 std::string about(const Summary& summary) {
-    std::string text =
-        fmt::format("Switchyard {}, {} rank{}, {}", summary.switchyard, summary.ranks.size(),
-                    summary.ranks.size() == 1 ? "" : "s", summary.mpi.empty() ? "unknown MPI" : summary.mpi);
+    std::string text = fmt::format("Switchyard {}, {}, {}", summary.switchyard, plural(summary.ranks.size(), "rank"),
+                                   summary.mpi.empty() ? "unknown MPI" : summary.mpi);
     if (!summary.nccl.empty())
         text += ", NCCL " + summary.nccl;
     if (!summary.driver.empty())
         text += ", driver " + summary.driver;
     if (!summary.cut_short.empty())
         text += "; up to then: " + summary.cut_short;
-    return "<p>" + escaped(text) + "</p>\n";
+    std::string settings;
+    if (!summary.run.settings.empty())
+        settings = fmt::format("Settings that are not the defaults: {}", fmt::join(summary.run.settings, ", "));
+    return paragraph(run_in_words(summary.run)) + paragraph(text) + paragraph("Hosts: " + hosts_in_words(summary)) +
+           paragraph(settings);
+}
+
+// Which ranks used which GPU, to be seen at once where ranks share one.
+std::string gpus(const Summary& summary) {
+    std::string rows;
+    bool shared = false;
+    for (const Gpu& gpu : gpus_of(summary)) {
+        rows += fmt::format("<tr><td>{}</td><td class=\"word\">{}</td><td class=\"why\">{}{}</td></tr>\n",
+                            escaped(gpu.host), escaped(gpu.name), ranks_in_words(gpu.ranks),
+                            gpu.ranks.size() > 1 ? ", which share it" : "");
+        shared |= gpu.ranks.size() > 1;
+    }
+    if (rows.empty())
+        return rows;
+    return fmt::format(
+               "<details{}><summary>GPUs</summary>\n<div class=\"wide\"><table><thead><tr><th>host</th><th "
+               "class=\"word\">GPU</th><th class=\"word\">used by</th></tr></thead><tbody>\n",
+               shared ? " open" : "") +
+           rows + "</tbody></table></div>\n</details>\n";
+}
+
+std::string shares_of_time(const Summary& summary) {
+    std::vector<std::string> parts;
+    for (const auto& [what, seconds] : time_of_calls(summary))
+        if (summary.run.seconds > 0 && seconds > 0)
+            parts.push_back(fmt::format("{} {}", what, share_text(share_of_run(summary, seconds))));
+    return parts.empty() ? "" : paragraph(fmt::format("Time of a rank: {}", fmt::join(parts, ", ")));
 }
 
 // Shows, as a bar, which transports the data of calls on device memory took.
@@ -80,22 +118,86 @@ std::string shares_list(const Summary& summary) {
     return bar + "</div>\n";
 }
 
+std::string why(Reason reason) {
+    return reason == Reason::kNone ? "" : fmt::format("{}: {}", name(reason), escaped(explain(reason)));
+}
+
+std::string transport(std::string_view call, Carrier carrier) {
+    return waits_or_tests(call) ? "" : fmt::format("{}{}", key(name(carrier)), name(carrier));
+}
+
+// How many of the calls are of which size, as far as it is known.
+std::string sizes(const Line& line) {
+    std::string text;
+    for (std::size_t i = 0; i < kSizeClasses && !waits_or_tests(line.call); ++i)
+        if (line.counts[i] != 0)
+            text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", escaped(size_class_text(i)), line.counts[i]);
+    return text;
+}
+
 std::string calls(const Summary& summary) {
     std::vector<Line> lines = summary.lines;
     std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.seconds > b.seconds; });
     std::string table =
-        "<table><thead><tr><th>call</th><th class=\"word\">transport</th><th>calls</th><th>data</th><th>time/call</th>"
-        "<th>time/rank</th><th class=\"word\">why</th></tr></thead><tbody>\n";
+        "<div class=\"wide\"><table class=\"calls\"><thead><tr><th>call</th><th "
+        "class=\"word\">transport</th><th>calls</th><th>data</th><th>time/call</th><th>time/rank</th><th "
+        "class=\"word\">why</th><th>of run</th><th>least (rank)</th><th>most (rank)</th><th class=\"word\">calls by "
+        "size</th></tr></thead><tbody>\n";
     for (const Line& line : lines)
         table += fmt::format(
-            "<tr><td>{}</td><td class=\"word\">{}{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td "
-            "class=\"why\">{}</td></tr>\n",
-            escaped(line.call), key(name(line.carrier)), name(line.carrier), line.count, size_text(line.bytes),
+            "<tr><td>{}</td><td class=\"word\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td "
+            "class=\"why\">{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"sizes\">{}</td></tr>\n",
+            escaped(line.call), transport(line.call, line.carrier), line.count,
+            waits_or_tests(line.call) ? "" : size_text(line.bytes),
             time_text(line.seconds / static_cast<double>(std::max<std::uint64_t>(line.count, 1))),
-            time_text(line.seconds / static_cast<double>(summary.ranks.size())),
-            line.reason == Reason::kNone ? ""
-                                         : fmt::format("{}: {}", name(line.reason), escaped(explain(line.reason))));
-    return table + "</tbody></table>\n<p>Calls and data are summed over ranks.</p>\n";
+            time_text(line.seconds / static_cast<double>(summary.ranks.size())), why(line.reason),
+            summary.run.seconds > 0 ? share_text(share_of_run(summary, line.seconds)) : "",
+            of_rank_text(line.least, summary), of_rank_text(line.most, summary), sizes(line));
+    return table + "</tbody></table></div>\n<p>Calls and data are summed over ranks.</p>\n";
+}
+
+std::string change_text(double from, double to) {
+    return from == to ? "" : (to < from ? "-" : "+") + time_text(std::abs(to - from));
+}
+
+std::string heading_of(const std::vector<NamedReport>& reports, bool changes) {
+    std::string groups, columns;
+    for (const NamedReport& report : reports) {
+        groups += fmt::format("<th colspan=\"3\">{}</th>", escaped(report.name));
+        columns += "<th>calls</th><th>data</th><th>time/rank</th>";
+    }
+    const std::string_view change = changes ? "<th>change</th>" : "";
+    return fmt::format(
+        "<thead><tr><th colspan=\"3\"></th>{}{}</tr>\n<tr><th>call</th><th class=\"word\">transport</th><th "
+        "class=\"word\">why</th>{}{}</tr></thead>",
+        groups, changes ? "<th></th>" : "", columns, change);
+}
+
+// The runs side by side, call by call; what differs most in time comes first.
+std::string comparison(const std::vector<NamedReport>& reports) {
+    std::vector<Summary> summaries;
+    for (const NamedReport& report : reports)
+        summaries.push_back(report.summary);
+    const bool changes = reports.size() == 2;
+    std::string table = "<section>\n<h2>Compared</h2>\n<div class=\"wide\"><table class=\"calls\">" +
+                        heading_of(reports, changes) + "<tbody>\n";
+    for (const auto& [key, row] : rows_of(summaries)) {
+        const auto& [call, carrier, reason] = key;
+        table += fmt::format("<tr><td>{}</td><td class=\"word\">{}</td><td class=\"word\">{}</td>", escaped(call),
+                             transport(call, carrier), reason == Reason::kNone ? "" : name(reason));
+        for (std::size_t i = 0; i < summaries.size(); ++i) {
+            const Line* const line = row.lines[i];
+            table += line == nullptr ? "<td>-</td><td>-</td><td>-</td>"
+                                     : fmt::format("<td>{}</td><td>{}</td><td>{}</td>", line->count,
+                                                   waits_or_tests(call) ? "" : size_text(line->bytes),
+                                                   time_text(time_of_rank(summaries[i], line)));
+        }
+        if (changes)
+            table += fmt::format("<td>{}</td>", change_text(time_of_rank(summaries[0], row.lines[0]),
+                                                            time_of_rank(summaries[1], row.lines[1])));
+        table += "</tr>\n";
+    }
+    return table + "</tbody></table></div>\n</section>\n";
 }
 
 std::string advice_list(const Summary& summary) {
@@ -109,7 +211,8 @@ std::string advice_list(const Summary& summary) {
 
 std::string section(const NamedReport& report) {
     return fmt::format("<section>\n<h2>Report {}</h2>\n", escaped(report.name)) + about(report.summary) +
-           shares_list(report.summary) + calls(report.summary) + advice_list(report.summary) + "</section>\n";
+           advice_list(report.summary) + gpus(report.summary) + shares_list(report.summary) +
+           shares_of_time(report.summary) + calls(report.summary) + "</section>\n";
 }
 
 std::string legend() {
@@ -146,9 +249,16 @@ std::string as_html(const std::vector<NamedReport>& reports, const std::vector<N
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
         "script-src 'unsafe-inline'\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width\">\n<title>Switchyard</title>\n<style>\n";
+        "<meta name=\"viewport\" content=\"width=device-width, "
+        "initial-scale=1\">\n<title>Switchyard</title>\n<style>\n";
     page.append(kStyle).append("</style>\n</head>\n<body>\n<h1>Switchyard</h1>\n");
     page += "<p>The transports of a program's MPI calls, and why.</p>\n";
+    if (!reports.empty())
+        page +=
+            "<p><label>Show lines with <input id=\"filter\" type=\"search\" placeholder=\"MPI_Send, staged, "
+            "...\"></label></p>\n";
+    if (reports.size() > 1)
+        page += comparison(reports);
     for (const NamedReport& report : reports)
         page += section(report);
     for (std::size_t i = 0; i < timelines.size(); ++i)

@@ -10,6 +10,16 @@ nlohmann::ordered_json or_null(const std::string& text) {
     return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
 }
 
+nlohmann::ordered_json or_null(double seconds) {
+    return seconds <= 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(seconds);
+}
+
+nlohmann::ordered_json or_null(const OfRank& time) {
+    if (time.rank < 0)
+        return nullptr;
+    return {{"seconds", time.seconds}, {"rank", time.rank}};
+}
+
 }  // namespace
 
 // The manual, switchyard(7), describes this object: change the two together.
@@ -19,6 +29,10 @@ std::string as_json(const Summary& summary) {
                           {"mpi", or_null(summary.mpi)},
                           {"nccl", or_null(summary.nccl)},
                           {"driver", or_null(summary.driver)}};
+    report["run"] = {{"program", or_null(summary.run.program)},
+                     {"began", or_null(summary.run.began)},
+                     {"seconds", or_null(summary.run.seconds)},
+                     {"settings", summary.run.settings}};
     nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
     nlohmann::ordered_json devices = nlohmann::ordered_json::array();
     for (const Rank& rank : summary.ranks) {
@@ -35,6 +49,7 @@ std::string as_json(const Summary& summary) {
                                {"reused", summary.communicators.reused},
                                {"evicted", summary.communicators.evicted},
                                {"live_max", summary.communicators.live_max}};
+    report["size_limits"] = kSizeLimits;
     nlohmann::ordered_json calls = nlohmann::ordered_json::array();
     for (const Line& line : summary.lines) {
         calls.push_back({{"call", line.call},
@@ -42,7 +57,10 @@ std::string as_json(const Summary& summary) {
                          {"count", line.count},
                          {"bytes", line.bytes},
                          {"seconds", line.seconds},
-                         {"reason", name(line.reason)}});
+                         {"reason", name(line.reason)},
+                         {"least", or_null(line.least)},
+                         {"most", or_null(line.most)},
+                         {"count_by_size", line.counts}});
     }
     report["calls"] = std::move(calls);
     return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -3,10 +3,12 @@
 report_text_sources = \
     src/report/advice.cpp src/report/advice.hpp \
     src/report/counters.cpp src/report/counters.hpp src/report/counter_table.hpp \
+    src/report/figures.cpp src/report/figures.hpp \
     src/report/flights.cpp src/report/flights.hpp src/report/flight_file.hpp \
     src/report/json.cpp \
     src/report/processes.cpp src/report/processes.hpp \
     src/report/summary.hpp \
+    src/report/table.cpp src/report/table.hpp \
     src/report/text.cpp \
     src/report/trace.cpp src/report/trace.hpp \
     src/report/units.cpp src/report/units.hpp

@@ -22,13 +22,20 @@ class OpRecord {
     // The flight recorder's part.
     flight::Operation& flight() { return flight_; }
 
+    // MPI's constants for any rank and any tag are negative.
+    void is_message(int peer, int tag) {
+        flight_.is_message(peer, tag);
+        subject_.peer = peer;
+        subject_.tag = tag;
+    }
+
     // Called before the data moves, once.
     void route(Carrier carrier, Reason reason, std::size_t bytes) {
         carrier_ = carrier;
         reason_ = reason;
         flight_.route(carrier, reason, bytes);
         if (tells_routes && carrier != Carrier::kHost) [[unlikely]] {
-            print_route(call_, place_, bytes, carrier, reason);
+            print_route(call_, subject_.communicator, bytes, carrier, reason);
             range_.begin(name(call_), bytes, carrier, reason);
         }
     }
@@ -36,7 +43,7 @@ class OpRecord {
         range_.end();
         flight_.end();
         if (enabled)
-            tell_operation(call_, carrier_, reason_, bytes, start_, operation_);
+            tell_operation(call_, carrier_, reason_, bytes, start_, operation_, subject_);
     }
     // Records a call that the calling thread has been in since its begin.
     void close_call(std::size_t bytes) {
@@ -53,8 +60,8 @@ class OpRecord {
 
   private:
     void begin(const Owner& owner) {
-        if (tells_routes) [[unlikely]]
-            place_ = place_of(owner);
+        if (tells_routes || report::trace::on) [[unlikely]]
+            subject_.communicator = place_of(owner);
         if (enabled)
             start_ = std::chrono::steady_clock::now();
         if (report::trace::on)
@@ -63,7 +70,7 @@ class OpRecord {
 
     CallId call_;
     flight::Operation flight_;
-    std::string_view place_;  // in the lines of routes.hpp
+    report::trace::Subject subject_;  // its communicator is in the lines of routes.hpp too
     ranges::OfOperation range_;
     Time start_;
     std::uint64_t operation_ = 0;  // its number in the trace

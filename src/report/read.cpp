@@ -33,6 +33,37 @@ Word word_of(std::string_view text, int count) {
     throw std::invalid_argument("\"" + std::string(text) + "\" is not known to this version of Switchyard");
 }
 
+OfRank of_rank(const Json& call, const char* member) {
+    if (!call.contains(member) || call.at(member).is_null())
+        return {};
+    return {call.at(member).at("seconds"), call.at(member).at("rank")};
+}
+
+Line line_of(const Json& call, bool sizes) {
+    Line line{call.at("call"),
+              word_of<Carrier>(call.at("carrier").get<std::string_view>(), kCarriers),
+              word_of<Reason>(name_now(call.at("reason").get<std::string_view>()), kReasons),
+              call.at("count"),
+              call.at("bytes"),
+              call.at("seconds"),
+              of_rank(call, "least"),
+              of_rank(call, "most"),
+              {}};
+    if (sizes)
+        line.counts = call.at("count_by_size").get<decltype(line.counts)>();
+    return line;
+}
+
+Run run_of(const Json& run) {
+    Run read;
+    read.program = text_of(run.at("program"));
+    read.began = text_of(run.at("began"));
+    read.seconds = run.at("seconds").is_null() ? 0 : run.at("seconds").get<double>();
+    read.settings = run.at("settings").get<std::vector<std::string>>();
+    return read;
+}
+
+// What reports have had since 0.1.0 has to be there; the rest may be absent.
 Summary summary_of(const Json& report) {
     Summary summary;
     const Json& versions = report.at("versions");
@@ -54,11 +85,12 @@ Summary summary_of(const Json& report) {
     const Json& communicators = report.at("communicators");
     summary.communicators = {communicators.at("made"), communicators.at("reused"), communicators.at("evicted"),
                              communicators.at("live_max")};
+    if (report.contains("run"))
+        summary.run = run_of(report.at("run"));
+    // Sizes by other limits are not shown.
+    const bool sizes = report.contains("size_limits") && report.at("size_limits") == Json(kSizeLimits);
     for (const Json& call : report.at("calls"))
-        summary.lines.push_back({call.at("call"),
-                                 word_of<Carrier>(call.at("carrier").get<std::string_view>(), kCarriers),
-                                 word_of<Reason>(name_now(call.at("reason").get<std::string_view>()), kReasons),
-                                 call.at("count"), call.at("bytes"), call.at("seconds")});
+        summary.lines.push_back(line_of(call, sizes));
     return summary;
 }
 

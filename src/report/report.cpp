@@ -1,6 +1,7 @@
 #include "report/report.hpp"
 
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +16,7 @@
 #include "error/loss.hpp"
 #include "real.hpp"
 #include "report/counters.hpp"
+#include "report/processes.hpp"
 #include "report/summary.hpp"
 #include "settings/settings.hpp"
 
@@ -39,20 +41,49 @@ std::vector<Key> cells_of_all(const std::vector<Cell>& mine, MPI_Comm comm) {
     return all;
 }
 
+// What MPI_DOUBLE_INT is.
+struct TimeOfRank {
+    double seconds;
+    int rank;
+};
+
+// The least, or the most, of all ranks' times in each cell.
+std::vector<TimeOfRank> extreme(const std::vector<TimeOfRank>& mine, MPI_Op op, MPI_Comm comm) {
+    std::vector<TimeOfRank> found(mine.size());
+    real::Reduce(mine.data(), found.data(), static_cast<int>(mine.size()), MPI_DOUBLE_INT, op, kRoot, comm);
+    return found;
+}
+
 // The sums over ranks; significant on the root.
-std::vector<Line> sum_lines(MPI_Comm comm) {
+std::vector<Line> sum_lines(int rank, MPI_Comm comm) {
     const std::vector<Cell> mine = snapshot();
     const std::vector<Key> all = cells_of_all(mine, comm);
     std::vector<Sum> sums(all.size());
-    for (const Cell& cell : mine)
-        sums[static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), cell.key) - all.begin())] = cell.sum;
+    std::vector<TimeOfRank> times(all.size(), {0, rank});
+    for (const Cell& cell : mine) {
+        const auto at = static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), cell.key) - all.begin());
+        sums[at] = cell.sum;
+        times[at].seconds = static_cast<double>(cell.sum.nanoseconds) * 1e-9;
+    }
     std::vector<Sum> totals(all.size());
-    static_assert(sizeof(Sum) == 3 * sizeof(std::uint64_t));
-    real::Reduce(sums.data(), totals.data(), static_cast<int>(3 * all.size()), MPI_UINT64_T, MPI_SUM, kRoot, comm);
+    constexpr std::size_t kNumbers = 3 + kSizeClasses;
+    static_assert(sizeof(Sum) == kNumbers * sizeof(std::uint64_t));
+    real::Reduce(sums.data(), totals.data(), static_cast<int>(kNumbers * all.size()), MPI_UINT64_T, MPI_SUM, kRoot,
+                 comm);
+    const std::vector<TimeOfRank> least = extreme(times, MPI_MINLOC, comm), most = extreme(times, MPI_MAXLOC, comm);
     std::vector<Line> lines;
-    for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t i = 0; i < all.size(); ++i) {
         lines.push_back(line_of({all[i], totals[i]}));
+        lines.back().least = {least[i].seconds, least[i].rank};
+        lines.back().most = {most[i].seconds, most[i].rank};
+    }
     return lines;
+}
+
+double longest(double seconds, MPI_Comm comm) {
+    double longest = 0;
+    real::Reduce(&seconds, &longest, 1, MPI_DOUBLE, MPI_MAX, kRoot, comm);
+    return longest;
 }
 
 // The texts of all ranks, kTexts for each rank, in rank order; only on the root.
@@ -97,6 +128,8 @@ Communicators sum_of(const Communicators& mine, MPI_Comm comm) {
     return {all[0], all[1], all[2], all[3]};
 }
 
+constinit Time run_began{};
+
 void put(std::string_view text, std::FILE* file) {
     std::fwrite(text.data(), 1, text.size(), file);
 }
@@ -117,13 +150,19 @@ void write_file(const std::string& path, const std::string& text) {
 
 }  // namespace
 
+void begin_run() {
+    run_began = std::chrono::steady_clock::now();
+}
+
 void write(const Facts& mine, MPI_Comm comm) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - run_began).count();
     int rank = 0;
     int ranks = 1;
     real::Comm_rank(comm, &rank);
     real::Comm_size(comm, &ranks);
     Summary summary;
-    summary.lines = sum_lines(comm);
+    summary.lines = sum_lines(rank, comm);
+    summary.run.seconds = longest(seconds, comm);
     summary.communicators = sum_of(mine.communicators, comm);
     const std::vector<std::string> texts = gather_texts(mine, rank, ranks, comm);
     if (rank != kRoot)
@@ -133,6 +172,9 @@ void write(const Facts& mine, MPI_Comm comm) {
         return;
     }
     summary.switchyard = PACKAGE_VERSION;
+    summary.run.program = command_line_of(getpid());
+    summary.run.began = date_before(seconds);
+    summary.run.settings = settings::changed();
     summary.mpi = distinct(texts, 0);
     summary.nccl = distinct(texts, 1);
     summary.driver = distinct(texts, 2);
@@ -145,7 +187,7 @@ void write(const Facts& mine, MPI_Comm comm) {
     if (settings::values().report == settings::ReportTo::kJson) {
         write_file(settings::values().report_file, as_json(summary));
     } else {
-        put(as_text(summary), stderr);
+        put(as_text(summary, form_of(stderr)), stderr);
         std::fflush(stderr);
     }
 }

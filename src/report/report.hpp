@@ -12,6 +12,7 @@
 #include "call/reason.hpp"
 #include "call_ids.hpp"
 #include "report/summary.hpp"
+#include "report/trace.hpp"
 
 namespace swy::report {
 
@@ -26,8 +27,11 @@ void add(CallId call, Carrier carrier, Reason reason, std::size_t bytes, double 
 // tell_operation() for an operation that may overlap with others.
 using Time = std::chrono::steady_clock::time_point;
 void tell_call(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin);
-void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin,
-                    std::uint64_t operation);
+void tell_operation(CallId call, Carrier carrier, Reason reason, std::size_t bytes, Time begin, std::uint64_t operation,
+                    const trace::Subject& subject);
+
+// Notes when the run has begun, as the report has it. Once in a process, at MPI_Init.
+void begin_run();
 
 // Facts that the report prints besides the counters; write() gathers those of all ranks.
 struct Facts {

@@ -12,6 +12,7 @@
 
 #include "call/comm_name.hpp"
 #include "real.hpp"
+#include "report/trace.hpp"
 
 namespace swy::report {
 
@@ -62,7 +63,7 @@ void stop_routes() {
 }
 
 std::string_view place_of(const Owner& owner) {
-    if (routes_file == nullptr)
+    if (routes_file == nullptr && !trace::on)
         return {};
     static std::mutex mutex;
     static auto* const places = new std::unordered_set<std::string>;  // never destroyed: lines refer to its texts

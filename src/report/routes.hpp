@@ -28,7 +28,7 @@ std::string start_routes(bool lines, const std::string& folder);
 void stop_routes();
 
 // Returns the name of a communicator or file that has not been freed, as a line has it: "MPI_COMM_WORLD (4 ranks)"; ""
-// for an owner without one, and where no lines are wanted. It lives as long as the process.
+// for an owner without one, and where neither lines nor a trace are wanted. It lives as long as the process.
 std::string_view place_of(const Owner& owner);
 
 // Prints the line, where lines are wanted, unless the transport is the host's. Thread-safe.

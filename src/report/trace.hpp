@@ -18,6 +18,12 @@ extern bool on;  // from MPI_Init to MPI_Finalize of a job with SWITCHYARD_TRACE
 
 using Time = std::chrono::steady_clock::time_point;
 
+// What an operation is on. A peer or tag that is not known, or any, is negative, as are those of what is no message.
+struct Subject {
+    std::string_view communicator;  // as routes.hpp names it; "" for an operation without one
+    int peer = -1, tag = -1;
+};
+
 // Where an event is drawn. Events of one thread are nested; operations may overlap.
 enum class Track : std::uint8_t { kThread, kOperation, kStream };
 
@@ -32,6 +38,7 @@ struct Event {
     Carrier carrier = Carrier::kHost;
     Reason reason = Reason::kNone;
     bool unfinished = false;  // its end was not observed
+    Subject subject = {};
 };
 
 void start(std::size_t most_events);  // sets `on`
@@ -42,7 +49,7 @@ std::size_t dropped();            // events that did not fit in the memory
 // Record an event that ends now. Thread-safe, no lock. `name` is a constant.
 void end_call(std::string_view name, Carrier carrier, Reason reason, std::size_t bytes, Time begin);
 void end_operation(std::string_view name, Carrier carrier, Reason reason, std::size_t bytes, Time begin,
-                   std::uint64_t operation);
+                   std::uint64_t operation, const Subject& subject);
 void end_part(std::string_view name, Time begin, std::uint64_t operation);  // of an operation
 std::uint64_t draw_operation();
 

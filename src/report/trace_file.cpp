@@ -51,6 +51,12 @@ Json arguments(const Event& event) {
         args = {{"carrier", name(event.carrier)}, {"reason", name(event.reason)}};
     if (event.is_call || event.bytes != 0)
         args["bytes"] = event.bytes;
+    if (!event.subject.communicator.empty())
+        args["communicator"] = event.subject.communicator;
+    if (event.subject.peer >= 0)
+        args["peer"] = event.subject.peer;
+    if (event.subject.tag >= 0)
+        args["tag"] = event.subject.tag;
     if (event.pieces > 0)
         args["copies"] = event.pieces;
     if (event.unfinished)

@@ -23,6 +23,19 @@ int testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses);
 int testsome(int count, MPI_Request* requests, int* completed, int* indices, MPI_Status* statuses);
 int get_status(MPI_Request request, int* flag, MPI_Status* status);
 
+// What the wrappers call: these functions, or those that time them too (timed.hpp).
+struct Calls {
+    int (*wait)(MPI_Request*, MPI_Status*) = complete::wait;
+    int (*waitany)(int, MPI_Request*, int*, MPI_Status*) = complete::waitany;
+    int (*waitall)(int, MPI_Request*, MPI_Status*) = complete::waitall;
+    int (*waitsome)(int, MPI_Request*, int*, int*, MPI_Status*) = complete::waitsome;
+    int (*test)(MPI_Request*, int*, MPI_Status*) = complete::test;
+    int (*testany)(int, MPI_Request*, int*, int*, MPI_Status*) = complete::testany;
+    int (*testall)(int, MPI_Request*, int*, MPI_Status*) = complete::testall;
+    int (*testsome)(int, MPI_Request*, int*, int*, MPI_Status*) = complete::testsome;
+};
+[[gnu::visibility("hidden")]] extern constinit Calls calls;
+
 int start(MPI_Request* request);
 int startall(int count, MPI_Request* requests);
 int cancel(MPI_Request* request);

@@ -8,4 +8,5 @@ request_sources = \
     src/request/receive_buffers.cpp src/request/receive_buffers.hpp \
     src/request/real_end.cpp src/request/real_end.hpp \
     src/request/table.cpp src/request/table.hpp \
+    src/request/timed.cpp src/request/timed.hpp \
     src/request/watched.cpp

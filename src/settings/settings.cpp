@@ -181,6 +181,17 @@ std::vector<Shown> show() {
     return shown;
 }
 
+std::vector<std::string> changed() {
+    const Values usual;
+    std::vector<std::string> found;
+    for (const Setting& setting : kSettings)
+        if (const std::string value = setting.print(in_force()); value != setting.print(usual) &&
+                                                                 setting.row.name != "SWITCHYARD_REPORT" &&
+                                                                 setting.row.name != "SWITCHYARD_TRACE")
+            found.push_back(std::string(setting.row.name) + "=" + value);
+    return found;
+}
+
 std::vector<std::byte> pack_agreed(const Values& values) {
     std::array<std::uint64_t, kAgreed + 1> packed{};
     std::size_t next = 0;

@@ -75,6 +75,9 @@ struct Shown {  // a setting's value and where it came from: "default", "environ
 };
 std::vector<Shown> show();
 
+// "NAME=value" for those in force that are not their defaults, but for those that say where a report or trace goes.
+std::vector<std::string> changed();
+
 // Reads the environment. Returns "" or a text that names the variable, the value, what is allowed, and the nearest
 // valid name for an unknown SWITCHYARD_* variable (all problems, one a line). A variable set to nothing counts as not
 // set. What is valid is taken even when something else is not. A setting that has been renamed is read under its old

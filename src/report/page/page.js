@@ -1,7 +1,7 @@
 // The timelines of the page: each is drawn on a canvas from the arrays that stand in the page as JSON.
 "use strict";
 
-const kLabels = 190, kRow = 14, kGap = 8, kAxis = 22, kFewest = 0.05; // pixels; microseconds across the whole width
+const kLabels = Math.min(190, window.innerWidth * 0.3), kRow = 14, kGap = 8, kAxis = 22, kFewest = 0.05; // pixels; microseconds across the whole width
 const colours = getComputedStyle(document.documentElement);
 const colour = (name) => colours.getPropertyValue("--" + name).trim();
 const hint = document.getElementById("hint");
@@ -159,6 +159,17 @@ class Timeline {
     }
   }
 }
+
+// Shows those lines of the tables of calls that have all words of the filter.
+function filter(words) {
+  for (const row of document.querySelectorAll(".calls tbody tr")) {
+    const text = row.textContent.toLowerCase();
+    row.classList.toggle("hidden", !words.every((word) => text.includes(word)));
+  }
+}
+const filterField = document.getElementById("filter");
+if (filterField)
+  filterField.addEventListener("input", () => filter(filterField.value.toLowerCase().split(/\s+/).filter(Boolean)));
 
 window.addEventListener("error", (event) => { document.documentElement.dataset.error = event.message; });
 for (const place of document.querySelectorAll(".timeline")) {

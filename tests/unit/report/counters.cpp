@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -54,14 +55,22 @@ TEST(Counters, Keep_carriers_and_reasons_apart) {
     EXPECT_EQ(line(CallId::kReduce, Carrier::kNccl, Reason::kNone).count, 0u);
 }
 
+TEST(Counters, Tell_calls_by_the_size_of_their_data) {
+    for (std::size_t bytes : {0u, 255u, 256u, 4096u, 65535u, 65536u, 1u << 20, (16u << 20) - 1, 16u << 20})
+        report::add(CallId::kScan, Carrier::kNccl, Reason::kNone, bytes, 0);
+    const report::Line scans = line(CallId::kScan, Carrier::kNccl, Reason::kNone);
+    EXPECT_EQ(scans.counts, (std::array<std::uint64_t, report::kSizeClasses>{2, 1, 2, 1, 2, 1}));
+    EXPECT_EQ(scans.count, 9u);
+}
+
 TEST(Counters, A_table_of_another_process_gives_the_same_lines) {
     const auto table = std::make_unique<report::CounterTable>();
     for (unsigned i = 0; i < 3; ++i) {
         table->counters[7 * i].cell = report::keys() - i;  // the last keys, the largest first
-        table->counters[7 * i].count = i + 1;
+        table->counters[7 * i].counts[0] = i + 1;
     }
     table->counters[30].cell = report::keys() + 1;  // of no call
-    table->counters[30].count = 1;
+    table->counters[30].counts[0] = 1;
     const std::vector<Cell> cells = report::cells_of(*table);
     ASSERT_EQ(cells.size(), 3u);
     for (unsigned i = 0; i < 3; ++i) {
