@@ -5,7 +5,7 @@ import pathlib
 import re
 
 KINDS = ("buffers", "requests", "communicators", "none")
-TREATMENTS = ("routed", "matched", "enqueued", "staged", "refused", "erroneous", "unread")
+TREATMENTS = ("routed", "matched", "enqueued", "staged", "erroneous", "unread")
 MARKS = ("blocking", "large", "wrapper", "by-hand", "forms", "duplicates", "removed", "timed", "macro", "variadic",
          "lists")
 

@@ -42,7 +42,7 @@ GENERATED = $(GENERATED_WRAPPERS) mpi_compat/real.cpp src/call_ids.hpp src/gated
 
 wrappers_sources = $(GENERATED_WRAPPERS)
 mpi_compat_sources = mpi_compat/completion.cpp mpi_compat/wrapper.hpp mpi_compat/extensions.cpp mpi_compat/files.cpp \
-    mpi_compat/lifecycle.cpp mpi_compat/memory_kinds.cpp mpi_compat/multi.cpp mpi_compat/partitioned.cpp \
+    mpi_compat/fortran.cpp mpi_compat/lifecycle.cpp mpi_compat/memory_kinds.cpp mpi_compat/multi.cpp mpi_compat/partitioned.cpp \
     mpi_compat/streams.cpp mpi_compat/tool_control.cpp mpi_compat/tool_indices.hpp \
     mpi_compat/tool_performance.cpp mpi_compat/windows.cpp
 if UNITY

@@ -1,5 +1,6 @@
 // The wrappers of the calls that synchronise windows, and of those that ask about them, written by hand: their work is
-// on the buffers of other calls. A program without device memory in one-sided calls pays for one comparison.
+// on the buffers of other calls. A program without device memory in one-sided calls pays for one comparison; in a job
+// with GPUs, making a dynamic window makes two small windows with it.
 #include "window/window.hpp"
 
 #include "mpi_compat/wrapper.hpp"
@@ -82,10 +83,25 @@ extern "C" SWY_EXPORT int MPI_Win_free(MPI_Win* win) {
 }
 SWY_PAIR(MPI_Win_free)
 
+extern "C" SWY_EXPORT int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+    return call::job_agrees ? window::create_dynamic(info, comm, win) : real::Win_create_dynamic(info, comm, win);
+}
+SWY_PAIR(MPI_Win_create_dynamic)
+
+extern "C" SWY_EXPORT int MPI_Win_detach(MPI_Win win, const void* base) {
+    return window::none_dynamic() ? real::Win_detach(win, base) : window::detach(win, base);
+}
+SWY_PAIR(MPI_Win_detach)
+
 extern "C" SWY_EXPORT int MPI_Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
+    static int separate = MPI_WIN_SEPARATE;
     const int code = real::Win_get_attr(win, win_keyval, attribute_val, flag);
-    if (!window::none_known() && code == MPI_SUCCESS && *flag != 0)
-        window::show_attribute(win, win_keyval, attribute_val);
+    if (window::none_known() || code != MPI_SUCCESS || *flag == 0)
+        return code;
+    if (win_keyval == MPI_WIN_MODEL && window::is_separate(win))
+        *static_cast<int**>(attribute_val) = &separate;
+    if (void* const base = win_keyval == MPI_WIN_BASE ? window::base(win) : nullptr; base != nullptr)
+        *static_cast<void**>(attribute_val) = base;
     return code;
 }
 SWY_PAIR(MPI_Win_get_attr)

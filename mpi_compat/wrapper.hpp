@@ -15,3 +15,4 @@
 #include "fastpath/message.hpp"
 #include "p2p/point_to_point.hpp"
 #include "real.hpp"
+#include "window/window.hpp"

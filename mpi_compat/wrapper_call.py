@@ -97,7 +97,14 @@ def call_fields(row):
         fields += [f".request = {request.name}"] if request else []
     window = row.first(lambda a: a.type == "MPI_Win *")
     fields += [f".win = {window.name}"] if window else []
+    fields += [".target = &target"] if row.named("target_disp") else []
     return fields
+
+
+def target_fields(row):
+    """What a one-sided call names at its target: one element of its only type where it has no count."""
+    count, type_ = row.named("target_count") or "1", row.named("target_datatype", "datatype")
+    return ["target_disp", count, type_]
 
 
 def forwarded(row):
@@ -115,6 +122,12 @@ def forwarded(row):
             number = "int" if width(row, buffer) == "kInt" else "MPI_Aint"
             replaced[buffer.displs] = f"static_cast<const {number}*>(use[{i}].displ_array)"
             replaced[buffer.type] = f"use[{i}].type{'s' if buffer.shape.endswith('_bytes') else ''}"
+    if row.named("target_disp"):
+        replaced["target_disp"] = "target.disp"
+    if row.named("target_count"):
+        count = row.argument("target_count").type
+        replaced["target_count"] = "target.count" if count == "MPI_Count" else f"static_cast<{count}>(target.count)"
+        replaced["target_datatype"] = "target.type"
     if row.op():
         replaced[row.op().name] = "combine"
     if row.has_status:

@@ -1,5 +1,6 @@
 """The tests by which a wrapper finds that a call may go to the real function: its buffers are host memory, and no other
-rank waits for this one to take part in an agreement."""
+rank waits for this one to take part in an agreement. One-sided calls have an address at their target besides, which may
+be of device memory in dynamic windows."""
 
 import re
 
@@ -29,6 +30,7 @@ def all_tests(row):
     if not row.buffers or any("_" in b.shape or b.shape == "address" or not buffer_type(b) for b in row.buffers):
         return []
     tests = [f"!datatype::averages({row.op().name})"] if averages(row) else []
+    tests += ["window::none_dynamic()"] if row.named("target_disp") else []
     types = list(dict.fromkeys(buffer_type(b) for b in row.buffers))
     if row.has("routed") and all(b.shape == "one" for b in row.buffers):
         tests += [f"fastpath::small({row.buffers[-1].count}, {t})" for t in types]

@@ -5,7 +5,6 @@ MEANINGS = {
     "matched": "NCCL or staged, once MPI has matched the message",
     "enqueued": "NCCL in the order of a CUDA stream where the communicator's ranks can, else staged",
     "staged": "staged through host memory",
-    "refused": "MPI error \"not yet on device memory\"",
     "erroneous": "MPI error: the function takes host memory alone",
     "unread": "only the address is used",
     "": "",

@@ -67,7 +67,6 @@ enum class Treatment : std::uint8_t {{
     kMatched,  // NCCL or staged, as both ends agree once MPI has matched the message; probes have no buffers
     kEnqueued, // NCCL in the order of a CUDA stream, else staged (src/ext/stream)
     kStaged,   // host copy, the real call, copy back
-    kRefused,  // an error that says "not yet on device memory"
     kErroneous,  // an error: device memory is never right here
     kUnread,   // the address is only a number in this call
 }};

@@ -226,9 +226,10 @@ DISPATCH_STAGE = """
 [[gnu::noinline]] static $result dispatch_$name($declared_with_findings) {
     $operands
     $matching
+    $target
     $call
     $received
-    return dispatch::dispatch(call, [=](const Operand*$use) {
+    return dispatch::dispatch(call, [=$captured](const Operand*$use) {
         return real::$real($forwarded);
     });
 }
@@ -423,10 +424,13 @@ def dispatch_stage(row):
     listed = [f"{type_} {name}" for type_, name in findings(row)]
     operands = ",\n".join(f"{{{', '.join(wrapper_call.operand_fields(row, b))}}}" for b in row.buffers)
     matching = f"const Matching matching{{{', '.join(wrapper_call.matching_fields(row))}}};"
+    one_sided = bool(row.named("target_disp"))
+    target = f"Target target{{{', '.join(wrapper_call.target_fields(row))}}};" if one_sided else ""
     return fill(DISPATCH_STAGE, row,
                 declared_with_findings=", ".join([declared([a]) for a in arguments_without_status(row)] + listed),
                 operands=fill(OPERANDS, row, described=operands + ",") if row.buffers else "",
                 matching=matching if row.treatment == "matched" else "",
+                target=target, captured=", &target" if one_sided else "",
                 call=f"const Call call{{{', '.join(wrapper_call.call_fields(row))}}};",
                 received=fill(RECEIVED, row) if row.has_status and row.receives else "",
                 use=" use" if row.buffers else "", forwarded=", ".join(wrapper_call.forwarded(row)))

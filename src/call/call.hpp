@@ -137,6 +137,13 @@ struct Matching {
     std::span<const Operand> buffers = {};
 };
 
+// What a one-sided call names at its target. The real call is made with what stands here then.
+struct Target {
+    MPI_Aint disp;
+    MPI_Count count;
+    MPI_Datatype type;
+};
+
 struct Call {
     CallId id;
     Owner owner;
@@ -146,6 +153,7 @@ struct Call {
     const Matching* matching = nullptr;  // of matched calls
     MPI_Request* request = nullptr;      // of other calls that make one
     MPI_Win* win = nullptr;              // of calls that make one
+    Target* target = nullptr;            // of one-sided calls
 };
 
 // The real MPI function behind a call. It is called with the operands to use in place of the program's (same number,

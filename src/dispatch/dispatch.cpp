@@ -1,5 +1,3 @@
-#include "config.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -137,18 +135,6 @@ int alone(const Call& call, Real real) {
         return failure.empty() ? MPI_SUCCESS
                                : error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure));
     });
-}
-
-int refused(const Call& call, Real real) {
-    const coll::Presence presence = coll::on_device(call);
-    if (presence != coll::Presence::kData)
-        return local(call, real, presence, Reason::kOutsideNccl);
-    return error::raise(
-        call, MPI_ERR_BUFFER,
-        fmt::format("{}: a buffer is device memory, and this call is not yet on device memory in Switchyard {}: {}",
-                    name(call.id), PACKAGE_VERSION,
-                    call.id == CallId::kWinAttach ? "make a window of it with MPI_Win_create, or attach host memory"
-                                                  : "use a blocking form, or copy to host memory first"));
 }
 
 // What is wrong with device memory in a call that takes host memory alone.
@@ -310,6 +296,9 @@ int begun_routed(const Call& call, Real real) {
 
 // Starts a one-sided call: what it gets comes with the end of its epoch or request.
 int one_sided(const Call& call, Real real) {
+    const window::Translation translation(call);
+    if (translation.code() != MPI_SUCCESS)
+        return translation.code();
     const coll::Presence presence = coll::on_device(call);
     if (presence != coll::Presence::kData || settings::values().cuda_aware_mpi)
         return local(call, real, presence, Reason::kOutsideNccl);
@@ -319,12 +308,14 @@ int one_sided(const Call& call, Real real) {
     return reported(call, {Carrier::kStaged, Reason::kOutsideNccl}, [&] { return window::stage(call, real); });
 }
 
-int made_window(const Call& call, Real real) {
+// Makes a window, or attaches memory to one.
+int exposed(const Call& call, Real real) {
     const coll::Presence presence = coll::on_device(call);
     if (presence == coll::Presence::kNothing || settings::values().cuda_aware_mpi)
         return host(call, real);
     const call::Inside guard;
-    return reported(call, {Carrier::kStaged, Reason::kOutsideNccl}, [&] { return window::create(call, real); });
+    return reported(call, {Carrier::kStaged, Reason::kOutsideNccl},
+                    [&] { return call.win != nullptr ? window::create(call, real) : window::attach(call, real); });
 }
 
 int matched(const Call& call, Real real) {
@@ -336,7 +327,13 @@ int matched(const Call& call, Real real) {
 // nobody comes back to complete a non-blocking call.
 int inside_mpi(const Call& call, Real real) {
     const bool can_be_staged = (blocking(call.id) && call.win == nullptr) || call.operands.empty();
-    return can_be_staged ? local(call, real, coll::on_device(call), Reason::kInsideMpi) : refused(call, real);
+    const coll::Presence presence = coll::on_device(call);
+    if (can_be_staged || presence != coll::Presence::kData)
+        return local(call, real, presence, Reason::kInsideMpi);
+    return error::raise(call, MPI_ERR_BUFFER,
+                        fmt::format("{}: a buffer is device memory, and the call is made inside one of MPI's, where "
+                                    "nothing can complete it: use a blocking form there, or copy to host memory first",
+                                    name(call.id)));
 }
 
 int take_any(const Call& call, Real real) {
@@ -354,17 +351,15 @@ int take_any(const Call& call, Real real) {
                 return alone(call, real);
             if (staging::begins_split(call.id) || staging::ends_split(call.id))
                 return split(call, real);
+            if (call.win != nullptr || call.id == CallId::kWinAttach)
+                return exposed(call, real);
             if (call.owner.kind == Owner::Kind::kWin)
                 return one_sided(call, real);
-            if (call.win != nullptr)
-                return made_window(call, real);
             return blocking(call.id) || call.request == nullptr
                        ? local(call, real, coll::on_device(call), Reason::kOutsideNccl)
                        : start_staged(call, real, coll::on_device(call), Reason::kOutsideNccl);
-        case Treatment::kErroneous:
+        default:  // kErroneous: the dispatcher gets no others
             return erroneous(call, real);
-        default:
-            return refused(call, real);
     }
 }
 

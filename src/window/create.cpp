@@ -12,12 +12,13 @@ namespace swy::window {
 int create(const Call& call, Real real) {
     const Operand& memory = call.operands.front();
     auto state = std::make_shared<State>();
-    state->mirror = std::make_unique<Mirror>(memory.address, static_cast<std::size_t>(memory.count));
-    if (const staging::Failure failure = state->mirror->prepare())
+    const auto mirror = std::make_shared<Mirror>(memory.address, static_cast<std::size_t>(memory.count));
+    state->add(mirror);
+    if (const staging::Failure failure = mirror->prepare())
         return error::raise(call, failure.mpi_class, fmt::format("{}: {}", name(call.id), failure.text));
-    const staging::Failure failure = state->mirror->fill();
+    const staging::Failure failure = mirror->fill();
     Operand use = memory;
-    use.address = state->mirror->address();
+    use.address = mirror->address();
     const int code = real(&use);  // after a failure too: others wait for it
     if (code != MPI_SUCCESS)
         return code;
@@ -25,15 +26,17 @@ int create(const Call& call, Real real) {
     return failure ? error::raise(call, failure.mpi_class, fmt::format("{}: {}", name(call.id), failure.text)) : code;
 }
 
-void show_attribute(MPI_Win win, int key, void* value) {
-    static int model = MPI_WIN_SEPARATE;
+void* base(MPI_Win win) {
     const std::shared_ptr<State> state = find(win);
-    if (state == nullptr || state->mirror == nullptr)
-        return;
-    if (key == MPI_WIN_BASE)
-        *static_cast<void**>(value) = state->mirror->base();
-    else if (key == MPI_WIN_MODEL)
-        *static_cast<int**>(value) = &model;
+    if (state == nullptr || state->directory != nullptr)  // that of a dynamic window is MPI_BOTTOM
+        return nullptr;
+    const std::shared_ptr<const Mirrors> mirrors = state->mirrors();
+    return mirrors->empty() ? nullptr : mirrors->front()->base();
+}
+
+bool is_separate(MPI_Win win) {
+    const std::shared_ptr<State> state = find(win);
+    return state != nullptr && state->has_mirrored();
 }
 
 }  // namespace swy::window

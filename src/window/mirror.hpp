@@ -1,11 +1,10 @@
-// Host memory that stands for a window's device memory. In the terms of MPI's separate memory model (MPI 4.0 section
-// 12.4): the device memory is the private copy, which the program reads and writes; the mirror is the public copy,
-// which MPI reads and writes. Used by src/window alone.
+// Host memory that stands for a window's device memory, or for some that is attached to it. In the terms of MPI's
+// separate memory model (MPI 4.0 section 12.4): the device memory is the private copy, which the program reads and
+// writes; the mirror is the public copy, which MPI reads and writes. Used by src/window alone.
 #pragma once
 
 #include <mpi.h>
 
-#include <atomic>
 #include <cstddef>
 #include <mutex>
 
@@ -24,11 +23,12 @@ class Mirror {
 
     void* base() const { return base_; }       // on the device
     void* address() const { return public_; }  // of the mirror, once prepared
+    std::size_t bytes() const { return bytes_; }
 
     // Acquires the host memory. Throws std::bad_alloc.
     staging::Failure prepare();
 
-    // Copies the device memory to the mirror, when the window is made.
+    // Copies the device memory to the mirror, when the window is made or the memory attached.
     staging::Failure fill();
 
     // Brings what the program has changed on the device to the mirror: nothing else there is written, for others may
@@ -37,9 +37,6 @@ class Mirror {
 
     // Brings what others have changed in the mirror to the device; nothing else is written there either.
     staging::Failure update();
-
-    // Set while an assertion of the program's says that no other rank changes the window until it next synchronises.
-    std::atomic<bool> nothing_put{false};
 
   private:
     // A failure is one of all later calls too: what is on either side then is not known.

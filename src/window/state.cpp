@@ -1,5 +1,6 @@
 #include "window/state.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -8,7 +9,7 @@
 
 namespace swy::window {
 
-constinit std::atomic<int> known_windows{0};
+constinit std::atomic<int> known_windows{0}, dynamic_windows{0};
 
 namespace {
 
@@ -20,6 +21,33 @@ std::map<MPI_Win, std::shared_ptr<State>>& windows() {
 }
 
 }  // namespace
+
+std::shared_ptr<const Mirrors> State::mirrors() const {
+    const std::scoped_lock lock(mutex_);
+    return mirrors_;
+}
+
+void State::add(std::shared_ptr<Mirror> mirror) {
+    const std::scoped_lock lock(mutex_);
+    auto all = std::make_shared<Mirrors>(*mirrors_);
+    all->push_back(std::move(mirror));
+    mirrors_ = std::move(all);
+    has_mirrored_ = true;
+}
+
+void State::remove(const Mirror* mirror) {
+    const std::scoped_lock lock(mutex_);
+    auto all = std::make_shared<Mirrors>(*mirrors_);
+    std::erase_if(*all, [mirror](const std::shared_ptr<Mirror>& one) { return one.get() == mirror; });
+    mirrors_ = std::move(all);
+}
+
+std::shared_ptr<Mirror> State::mirror_of(const void* base) const {
+    const std::shared_ptr<const Mirrors> all = mirrors();
+    const auto found = std::find_if(all->begin(), all->end(),
+                                    [base](const std::shared_ptr<Mirror>& one) { return one->base() == base; });
+    return found != all->end() ? *found : nullptr;
+}
 
 std::shared_ptr<State> find(MPI_Win win) {
     const std::scoped_lock lock(windows_mutex);
@@ -39,6 +67,7 @@ std::shared_ptr<State> find_or_add(MPI_Win win) {
 
 void add(MPI_Win win, std::shared_ptr<State> state) {
     const std::scoped_lock lock(windows_mutex);
+    dynamic_windows += state->directory != nullptr;
     windows()[win] = std::move(state);
     ++known_windows;
 }
@@ -51,6 +80,7 @@ std::shared_ptr<State> remove(MPI_Win win) {
     std::shared_ptr<State> state = std::move(found->second);
     windows().erase(found);
     --known_windows;
+    dynamic_windows -= state->directory != nullptr;
     return state;
 }
 

@@ -15,7 +15,7 @@
 namespace swy::window {
 namespace {
 
-// What a call does to the mirror of this process's window.
+// What a call does to the mirrors of this process's window.
 struct Copies {
     bool publish = false, update = false;
 };
@@ -26,6 +26,15 @@ staging::Failure named(CallId call, staging::Failure failure) {
     return failure;
 }
 
+// Works on all mirrors; returns the first failure.
+staging::Failure each(CallId call, const State& state, staging::Failure (Mirror::*work)()) {
+    staging::Failure first;
+    for (const std::shared_ptr<Mirror>& mirror : *state.mirrors())
+        if (staging::Failure failure = ((*mirror).*work)(); !first)
+            first = named(call, std::move(failure));
+    return first;
+}
+
 // Makes the real call, which completes at the origin what has been begun to `target`.
 template <typename Real>
 int synchronise(CallId call, MPI_Win win, int target, Copies copies, Real real) {
@@ -33,18 +42,17 @@ int synchronise(CallId call, MPI_Win win, int target, Copies copies, Real real) 
     const std::shared_ptr<State> state = find(win);
     if (state == nullptr)
         return real();
-    Mirror* const mirror = state->mirror.get();
     staging::Failure failure;
-    if (mirror != nullptr && copies.publish)
-        failure = named(call, mirror->publish());
+    if (copies.publish)
+        failure = each(call, *state, &Mirror::publish);
     const std::uint64_t last = state->pending.last();
     const int code = real();  // after a failure too: others wait for it
     if (code != MPI_SUCCESS)
         return code;
     if (staging::Failure missing = state->pending.complete(target, last); !failure)
         failure = std::move(missing);
-    if (mirror != nullptr && copies.update)
-        if (staging::Failure stale = named(call, mirror->update()); !failure)
+    if (copies.update)
+        if (staging::Failure stale = each(call, *state, &Mirror::update); !failure)
             failure = std::move(stale);
     return failure ? error::raise(Owner(win), failure.mpi_class, failure.text) : code;
 }
@@ -53,8 +61,7 @@ int synchronise(CallId call, MPI_Win win, int target, Copies copies, Real real) 
 // assertion says of the time to the next.
 bool may_be_changed(MPI_Win win, int assertion) {
     const std::shared_ptr<State> state = find(win);
-    return state == nullptr || state->mirror == nullptr ||
-           !state->mirror->nothing_put.exchange((assertion & MPI_MODE_NOPUT) != 0);
+    return state == nullptr || !state->nothing_put.exchange((assertion & MPI_MODE_NOPUT) != 0);
 }
 
 bool may_be_stored_to(int assertion) {
@@ -147,9 +154,9 @@ int free(MPI_Win* win) {
         add(handle, std::move(state));
         return code;
     }
-    if (state->mirror == nullptr)
-        return code;
-    const staging::Failure failure = named(CallId::kWinFree, state->mirror->update());
+    if (state->directory != nullptr)
+        state->directory->close();
+    const staging::Failure failure = each(CallId::kWinFree, *state, &Mirror::update);
     return failure ? error::raise(Owner(), failure.mpi_class, failure.text) : code;
 }
 

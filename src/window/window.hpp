@@ -29,8 +29,36 @@ int begin(const Call& call, Real real, Reason reason, std::size_t bytes);
 // Makes a window over memory that is on a device, wholly or in part: MPI gets host memory in its place. Throws
 // std::bad_alloc.
 int create(const Call& call, Real real);
-// Corrects what MPI says of an attribute of such a window, in the C form.
-void show_attribute(MPI_Win win, int key, void* value);
+// What MPI's attributes of a window are to say: the device memory that it was made over, null for other windows;
+// whether it is of the separate model, which one with device memory of this process's is.
+void* base(MPI_Win win);
+bool is_separate(MPI_Win win);
+
+// Dynamic windows (MPI 4.0 section 12.2.4). While there is none in a job with GPUs, an origin has no address to
+// translate.
+[[gnu::visibility("hidden")]] extern std::atomic<int> dynamic_windows;
+inline bool none_dynamic() {
+    return dynamic_windows.load(std::memory_order_relaxed) == 0;
+}
+int create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win);
+// Attaches memory that is on a device, wholly or in part: MPI gets host memory in its place. Throws std::bad_alloc.
+int attach(const Call& call, Real real);
+int detach(MPI_Win win, const void* base);
+
+// Replaces what a call names of device memory at its target, as long as it lives: `call.target` then says where the
+// host memory is that stands for it. The constructor throws std::bad_alloc.
+class Translation {
+  public:
+    explicit Translation(const Call& call);
+    ~Translation();
+    Translation(const Translation&) = delete;
+    Translation& operator=(const Translation&) = delete;
+    int code() const { return code_; }  // MPI's, of an error that has been raised
+
+  private:
+    int code_ = MPI_SUCCESS;
+    MPI_Datatype made_ = MPI_DATATYPE_NULL;
+};
 
 // The calls that synchronise a window.
 int fence(int assertion, MPI_Win win);

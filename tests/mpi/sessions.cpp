@@ -80,7 +80,7 @@ void messages(MPI_Comm comm, const char* phase) {
                phase, "MPI_Recv");
 }
 
-// A call that is not yet on device memory is an error of the communicator's, never a fault inside MPI.
+// A call that cannot be made on device memory is an error of the communicator's, never a fault inside MPI.
 void nonblocking(MPI_Comm comm, const char* phase) {
     MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
     MPI_Comm_create_errhandler(count_error, &handler);

@@ -13,9 +13,24 @@ module device_memory
        type(c_ptr), value :: to, from
        integer(c_size_t), value :: bytes
      end subroutine
+     integer(c_int) function setenv(name, value, replace) bind(c)
+       import :: c_char, c_int
+       character(kind=c_char), intent(in) :: name(*), value(*)
+       integer(c_int), value :: replace
+     end function
   end interface
 
 contains
+
+  ! Before MPI_Init: Open MPI 4.1's "rdma" needs process_vm_readv for MPI_Win_create, which containers forbid.
+  subroutine choose_one_sided()
+    use mpi
+    character(len=MPI_MAX_LIBRARY_VERSION_STRING) :: version
+    integer :: length, ierr
+    call MPI_Get_library_version(version, length, ierr)
+    if (index(version, 'Open MPI v4') == 0) return
+    if (setenv('OMPI_MCA_osc' // c_null_char, '^rdma,ucx' // c_null_char, 1_c_int) /= 0) error stop 3
+  end subroutine
 
   ! An array of n integers on the device, or on the host.
   subroutine make(array, n, on_device)

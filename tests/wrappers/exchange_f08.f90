@@ -8,5 +8,6 @@ program exchange_f08
   implicit none
   type(MPI_Status) :: status
   type(MPI_Request) :: requests(2)
+  type(MPI_Win) :: window
   include 'exchange_body.inc'
 end program

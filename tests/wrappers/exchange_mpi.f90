@@ -8,5 +8,6 @@ program exchange_mpi
   implicit none
   integer :: status(MPI_STATUS_SIZE)
   integer :: requests(2)
+  integer :: window
   include 'exchange_body.inc'
 end program

@@ -72,7 +72,6 @@ struct Fixture {
 struct Refused {
     const char* call;
     const char* buffer;  // the argument that is device memory
-    const char* says;    // in the error's text
     Asked owner;         // whose error handler must be asked
     int (*run)(Fixture&);
 };

@@ -1,4 +1,4 @@
-"""refused_calls.cpp: each refused or erroneous call of the table that the MPI at hand has, once for each of its buffers.
+"""refused_calls.cpp: each erroneous call of the table that the MPI at hand has, once for each of its buffers.
 
 Usage: write_refused.py SOURCE_FOLDER AVAILABLE OUTPUT
 """
@@ -43,8 +43,7 @@ def owner(row):
 def line(row, device):
     host = [b.name for b in row.buffers]
     arguments = ", ".join(value(row, a, device, host) for a in row.arguments)
-    says = "not yet on device memory" if row.treatment == "refused" else "is device memory"
-    return (f'        {{"{row.name}", "{device}", "{says}", Asked::{owner(row)}, '
+    return (f'        {{"{row.name}", "{device}", Asked::{owner(row)}, '
             f"[](Fixture& f) {{ return {row.name}({arguments}); }}}},")
 
 
@@ -52,7 +51,7 @@ def main():
     source, available, output = sys.argv[1:]
     symbols = set(pathlib.Path(available).read_text().split())
     rows = [r for r in calls.read(pathlib.Path(source) / "mpi_compat/calls")
-            if r.treatment in ("refused", "erroneous") and (not r.optional or r.name in symbols)]
+            if r.treatment == "erroneous" and (not r.optional or r.name in symbols)]
     lines = "\n".join(line(r, b.name) for r in rows for b in r.buffers)
     pathlib.Path(output).write_text(f"""// Made by tests/wrappers/write_refused.py from the table of calls: do not edit.
 #include <mpi.h>

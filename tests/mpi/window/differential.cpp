@@ -9,6 +9,9 @@
 // launch: -n 2 --gpus 2 -- 200 anywhere
 // launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 150 anywhere
 // launch: -n 4 --gpus 2 -x SWITCHYARD_PINNED_POOL=4096 -- 100 anywhere
+// launch: -n 2 --gpus 2 -- 150 dynamic
+// launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 100 dynamic
+// launch: -n 4 --gpus 2 -x SWITCHYARD_PINNED_POOL=4096 -- 80 dynamic
 // test-timeout: 240
 // clang-format on
 #include <mpi.h>
@@ -37,6 +40,7 @@ int run_one(unsigned seed, Windows& windows) {
 Windows::Where where(std::string_view word) {
     return word == "allocated" ? Windows::Where::kAllocated
            : word == "host"    ? Windows::Where::kHost
+           : word == "dynamic" ? Windows::Where::kDynamic
                                : Windows::Where::kAnywhere;
 }
 
@@ -67,6 +71,8 @@ int main(int argc, char** argv) {
         Windows windows(own, where(memory));
         // A few epochs of all kinds follow one another on the same windows.
         for (int epochs = 0; epochs < 10 && i < rounds && failed < 5; ++epochs, ++i) {
+            if (epochs > 0)
+                windows.reattach();
             int here = run_one(seed + static_cast<unsigned>(i), windows), anywhere = 0;
             MPI_Allreduce(&here, &anywhere, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
             if (anywhere > 0 && rank == 0)

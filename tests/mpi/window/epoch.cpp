@@ -10,7 +10,8 @@ namespace {
 constexpr int kSwapped = 7;
 
 gpu::Kind window_kind(Dice& own, Windows::Where where) {
-    return where == Windows::Where::kAnywhere ? staged_test::draw_kind(own) : gpu::Kind::kHost;
+    const bool any = where == Windows::Where::kAnywhere || where == Windows::Where::kDynamic;
+    return any ? staged_test::draw_kind(own) : gpu::Kind::kHost;
 }
 
 std::vector<std::byte> first_content(int rank) {
@@ -35,24 +36,75 @@ void copy_from_host(void* to, const void* from, std::size_t bytes) {
 
 }  // namespace
 
-Windows::Windows(Dice& own, Where where)
-    : memory_{gpu::Memory(gpu::Kind::kHost, kWindowBytes), gpu::Memory(window_kind(own, where), kWindowBytes)} {
+Windows::Windows(Dice& own, Where where) : own_(own), where_(where) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const std::vector<std::byte> content = first_content(rank);
-    for (const Side side : {kReference, kTested}) {
-        memory_[side].write(content);
-        base_[side] = memory_[side].address();
-        if (where == Where::kAllocated) {
-            MPI_Win_allocate(kWindowBytes, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&base_[side]),
-                             &win[side]);
-            std::memcpy(base_[side], content.data(), kWindowBytes);
-            MPI_Barrier(MPI_COMM_WORLD);
-        } else {
-            gpu::Driver::get().synchronize();
-            MPI_Win_create(base_[side], kWindowBytes, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win[side]);
-        }
+    memory_[kReference].emplace_back(gpu::Kind::kHost, first_content(rank));
+    create(kReference);
+    if (where == Where::kDynamic) {
+        create_dynamic();
+    } else {
+        memory_[kTested].emplace_back(window_kind(own, where), first_content(rank));
+        create(kTested);
     }
+}
+
+void Windows::create(Side side) {
+    void* base = memory_[side].front().address();
+    gpu::Driver::get().synchronize();
+    if (!allocated()) {
+        MPI_Win_create(base, kWindowBytes, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win[side]);
+        return;
+    }
+    MPI_Win_allocate(kWindowBytes, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&base), &win[side]);
+    std::memcpy(base, memory_[side].front().address(), kWindowBytes);
+    allocated_[side] = base;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+void Windows::create_dynamic() {
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win[kTested]);
+    const std::vector<std::byte> all = first_content(rank);
+    for (std::size_t at = 0; at < kWindowBytes; at += kRegionBytes) {
+        const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
+        memory_[kTested].emplace_back(window_kind(own_, where_),
+                                      std::vector<std::byte>(from, from + static_cast<std::ptrdiff_t>(kRegionBytes)));
+        gpu::Driver::get().synchronize();
+        MPI_Win_attach(win[kTested], memory_[kTested].back().address(), kRegionBytes);
+    }
+    exchange_addresses();
+}
+
+void Windows::exchange_addresses() {
+    std::vector<MPI_Aint> mine(kRegions);
+    for (std::size_t i = 0; i < mine.size(); ++i)
+        MPI_Get_address(memory_[kTested][i].address(), &mine[i]);
+    addresses_.resize(static_cast<std::size_t>(size) * kRegions);
+    MPI_Allgather(mine.data(), kRegions, MPI_AINT, addresses_.data(), kRegions, MPI_AINT, MPI_COMM_WORLD);
+}
+
+void Windows::reattach() {
+    if (where_ != Where::kDynamic)
+        return;
+    std::vector<gpu::Memory> regions;
+    for (gpu::Memory& region : memory_[kTested]) {
+        if (!own_.one_in(3)) {
+            regions.push_back(std::move(region));
+            continue;
+        }
+        MPI_Win_detach(win[kTested], region.address());
+        if (own_.one_in(2)) {
+            regions.push_back(std::move(region));
+        } else {
+            const std::vector<std::byte> content = region.read();
+            { const gpu::Memory freed = std::move(region); }  // the next region may have its address
+            regions.emplace_back(window_kind(own_, where_), content);
+        }
+        gpu::Driver::get().synchronize();
+        MPI_Win_attach(win[kTested], regions.back().address(), kRegionBytes);
+    }
+    memory_[kTested] = std::move(regions);
+    exchange_addresses();
 }
 
 Windows::~Windows() {
@@ -60,26 +112,48 @@ Windows::~Windows() {
         MPI_Win_free(&one);
 }
 
+MPI_Aint Windows::displacement(Side side, int target, int slot) const {
+    if (target == MPI_PROC_NULL)
+        return 0;
+    if (side == kReference || where_ != Where::kDynamic)
+        return MPI_Aint{slot} * kInts;
+    return MPI_Aint_add(addresses_[static_cast<std::size_t>(target * kRegions + slot / kSlotsOfRegion)],
+                        slot % kSlotsOfRegion * static_cast<MPI_Aint>(kSlotBytes));
+}
+
 void Windows::store(Side side, int slot, const std::vector<int>& values) {
-    std::byte* const to = static_cast<std::byte*>(base_[side]) + static_cast<std::size_t>(slot) * kSlotBytes;
-    if (memory_[side].kind() == gpu::Kind::kHost)
-        std::memcpy(to, values.data(), values.size() * sizeof(int));
+    const std::size_t at = static_cast<std::size_t>(slot) * kSlotBytes, bytes = values.size() * sizeof(int);
+    if (allocated()) {
+        std::memcpy(static_cast<std::byte*>(allocated_[side]) + at, values.data(), bytes);
+        return;
+    }
+    const std::size_t size_of_one = memory_[side].front().size();
+    const gpu::Memory& memory = memory_[side][at / size_of_one];
+    if (memory.kind() == gpu::Kind::kHost)
+        std::memcpy(memory.at(at % size_of_one), values.data(), bytes);
     else
-        copy_from_host(to, values.data(), values.size() * sizeof(int));
+        copy_from_host(memory.at(at % size_of_one), values.data(), bytes);
 }
 
 std::vector<std::byte> Windows::content(Side side) const {
-    if (!allocated())
-        return memory_[side].read();
-    const auto* const bytes = static_cast<const std::byte*>(base_[side]);
-    return {bytes, bytes + kWindowBytes};
+    if (allocated()) {
+        const auto* const bytes = static_cast<const std::byte*>(allocated_[side]);
+        return {bytes, bytes + kWindowBytes};
+    }
+    std::vector<std::byte> all;
+    for (const gpu::Memory& memory : memory_[side]) {
+        const std::vector<std::byte> content = memory.read();
+        all.insert(all.end(), content.begin(), content.end());
+    }
+    return all;
 }
 
 std::string Windows::difference() const {
     const std::vector<std::byte> reference = content(kReference), tested = content(kTested);
     for (std::size_t i = 0; i < reference.size(); ++i)
         if (reference[i] != tested[i])
-            return std::string("a window of ") + gpu::name(memory_[kTested].kind()) + " memory, byte " +
+            return std::string("a window of ") +
+                   gpu::name(memory_[kTested][i / memory_[kTested].front().size()].kind()) + " memory, byte " +
                    std::to_string(i % kSlotBytes) + " of slot " + std::to_string(i / kSlotBytes) + ": reference " +
                    std::to_string(static_cast<int>(reference[i])) + ", tested " +
                    std::to_string(static_cast<int>(tested[i]));
@@ -356,7 +430,7 @@ int Epoch::make(const Action& a, const Made& made, Side side, MPI_Request* reque
     void* const result = made.result != nullptr ? made.result->at(side) : nullptr;
     const int n = a.elements, count = a.vector ? (n > 0 ? 1 : 0) : n * a.ints;
     const MPI_Datatype type = made.view->type;
-    const MPI_Aint at = MPI_Aint{a.slot} * kInts;
+    const MPI_Aint at = windows_.displacement(side, a.target, a.slot);
     switch (a.kind) {
         case Kind::kPut:
             return request != nullptr ? MPI_Rput(origin, n, type, a.target, at, count, target_type, win, request)

@@ -20,33 +20,48 @@ using staged_test::kTested;
 using staged_test::Side;
 using staged_test::View;
 
-// Each rank's window is a number of slots of a few ints.
-inline constexpr int kSlots = 24, kInts = 16;
+// Each rank's window is a number of slots of a few ints. A dynamic window has as many slots in each of its regions.
+inline constexpr int kSlots = 24, kInts = 16, kRegions = 3, kSlotsOfRegion = kSlots / kRegions;
 inline constexpr std::size_t kSlotBytes = kInts * sizeof(int), kWindowBytes = kSlots * kSlotBytes;
+inline constexpr std::size_t kRegionBytes = kSlotsOfRegion * kSlotBytes;
 
 class Windows {
   public:
-    // kHost: windows over host memory on all ranks; kAllocated: over memory of MPI's; kAnywhere: of every kind.
-    enum class Where { kHost, kAllocated, kAnywhere };
+    // kHost: windows over host memory on all ranks; kAllocated: over memory of MPI's; kAnywhere: of every kind;
+    // kDynamic: dynamic windows with regions of every kind, beside windows over host memory.
+    enum class Where { kHost, kAllocated, kAnywhere, kDynamic };
     Windows(Dice& own, Where where);
     ~Windows();
     Windows(const Windows&) = delete;
     Windows& operator=(const Windows&) = delete;
 
+    // Between two epochs, on all ranks: detaches some regions of dynamic windows, and attaches them again as they are
+    // or in other memory.
+    void reattach();
+
     // What the program stores into its own window's memory.
     void store(Side side, int slot, const std::vector<int>& values);
     std::string difference() const;  // "" where both sides have the same bytes
 
-    bool allocated() const { return base_[kTested] != memory_[kTested].address(); }
+    // The displacement of a slot at its target; all are 0 at MPI_PROC_NULL.
+    MPI_Aint displacement(Side side, int target, int slot) const;
+
+    bool allocated() const { return where_ == Where::kAllocated; }
 
     MPI_Win win[2] = {MPI_WIN_NULL, MPI_WIN_NULL};
     int rank = 0, size = 0;
 
   private:
+    void create(Side side);
+    void create_dynamic();
+    void exchange_addresses();
     std::vector<std::byte> content(Side side) const;
 
-    gpu::Memory memory_[2];
-    void* base_[2];
+    Dice& own_;
+    const Where where_;
+    std::vector<gpu::Memory> memory_[2];  // of a dynamic window, one each region
+    void* allocated_[2] = {};
+    std::vector<MPI_Aint> addresses_;  // of all ranks' regions
 };
 
 enum class Kind { kPut, kGet, kAccumulate, kGetAccumulate, kFetchAndOp, kCompareAndSwap };

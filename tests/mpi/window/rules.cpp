@@ -208,22 +208,6 @@ void A_rank_may_expose_host_memory_or_none() {
     MPI_Win_free(&win);
 }
 
-void MPI_Win_attach_of_device_memory_is_an_error() {
-    const gpu::Memory memory(gpu::Kind::kDevice, 64);
-    MPI_Win win = MPI_WIN_NULL;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win) == MPI_SUCCESS) {
-        MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-        const int code = MPI_Win_attach(win, memory.address(), 64);
-        char text[MPI_MAX_ERROR_STRING] = "";
-        int length = 0;
-        MPI_Error_string(code, text, &length);
-        expect(code != MPI_SUCCESS && std::strstr(text, "MPI_Win_create") != nullptr, text);
-        MPI_Win_free(&win);
-    }
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-}
-
 // Larger than what is compared at a time.
 void A_large_window_is_compared_to_its_end() {
     const std::size_t bytes = (std::size_t{20} << 20) + 4;
@@ -268,7 +252,6 @@ int main(int argc, char** argv) {
     A_result_in_the_own_window_reaches_others();
     What_was_put_before_MPI_Win_free_is_on_the_device();
     A_rank_may_expose_host_memory_or_none();
-    MPI_Win_attach_of_device_memory_is_an_error();
     A_large_window_is_compared_to_its_end();
     MPI_Finalize();
     return failures > 0 ? 1 : 0;
