@@ -1,8 +1,9 @@
-# Point-to-point: envelopes, matching, lanes.
+# Point-to-point: envelopes, matching, pair communicators.
 p2p_sources = \
     src/p2p/start.cpp src/p2p/start.hpp \
     src/p2p/watched.cpp src/p2p/watched.hpp \
     src/p2p/control.cpp src/p2p/control.hpp \
+    src/p2p/delivery.cpp \
     src/p2p/devices.cpp src/p2p/devices.hpp \
     src/p2p/service.cpp src/p2p/service.hpp \
     src/p2p/probed_messages.cpp src/p2p/probed_messages.hpp \

@@ -1,5 +1,6 @@
 // Receive operations, which need this process until their payload has come: receives into device memory, large ones
-// into host memory, and those of messages that a probe has taken from MPI. start.cpp creates them.
+// into host memory, and those of messages that a probe has taken from MPI. start.cpp creates them; receive.cpp has what
+// they do until their message is known, delivery.cpp what they do then.
 #pragma once
 
 #include <mpi.h>
@@ -75,6 +76,9 @@ class Receive final : public progress::Operation {
     void end_if_lost();  // where the sender has failed or the communicator has been revoked
 
   private:
+    // Null for a matched receive whose communicator is not known, and for a communicator that the program has freed
+    // since (MPI 4.0 section 7.4.3: what is pending completes all the same).
+    comm::State* state() const;
     void comes_from(int source, int tag);
     bool look();
     bool poll();

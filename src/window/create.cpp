@@ -11,13 +11,15 @@ namespace swy::window {
 
 int create(const Call& call, Real real) {
     const Operand& memory = call.operands.front();
+    Operand use = memory;
+    if (memory.count < 0)  // MPI_ERR_SIZE
+        return real(&use);
     auto state = std::make_shared<State>();
     const auto mirror = std::make_shared<Mirror>(memory.address, static_cast<std::size_t>(memory.count));
     state->add(mirror);
     if (const staging::Failure failure = mirror->prepare())
         return error::raise(call, failure.mpi_class, fmt::format("{}: {}", name(call.id), failure.text));
     const staging::Failure failure = mirror->fill();
-    Operand use = memory;
     use.address = mirror->address();
     const int code = real(&use);  // after a failure too: others wait for it
     if (code != MPI_SUCCESS)

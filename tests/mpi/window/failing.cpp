@@ -84,6 +84,9 @@ void create() {
     expect_error(create(memory.address(), win), "MPI_Win_create");
     expect(create(memory.address(), win) == MPI_SUCCESS, "the next window");
     MPI_Win_free(&win);
+    int error_class = MPI_SUCCESS;
+    MPI_Error_class(MPI_Win_create(memory.address(), -1000, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win), &error_class);
+    expect(error_class == MPI_ERR_SIZE, "a window of -1000 bytes: class " + std::to_string(error_class));
 }
 
 void fence() {
