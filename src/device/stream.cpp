@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <system_error>
 #include <thread>
@@ -76,6 +78,15 @@ CUresult copy_rows(const Driver& driver, const CUDA_MEMCPY2D& shape, StreamHandl
     return CUDA_SUCCESS;
 }
 
+void tell_trace(StreamHandle stream, Context context) {
+    const Driver* d = driver();
+    if (d == nullptr || report::trace::knows_device(stream))
+        return;
+    const int ordinal = ordinal_of(*d, context);
+    if (const std::string device = in_words(ordinal); !device.empty())
+        report::trace::tell_device(stream, fmt::format("GPU {}: {}", ordinal, device));
+}
+
 }  // namespace
 
 Result Stream::acquire(Context context, Stream& stream) {
@@ -91,6 +102,8 @@ Result Stream::acquire(Context context, Stream& stream) {
     made.stream_ = handles.stream;
     made.event_ = handles.event;
     made.work_ = Work::kDone;
+    if (report::trace::on)
+        tell_trace(made.stream_, context);
     stream = std::move(made);
     return CUDA_SUCCESS;
 }
@@ -101,6 +114,8 @@ Result Stream::acquire_on(StreamHandle programs, Context context, Stream& stream
         return result;
     made.pooled_ = std::exchange(made.stream_, programs);
     made.work_ = Work::kQueued;
+    if (report::trace::on)
+        tell_trace(made.stream_, context);
     stream = std::move(made);
     return CUDA_SUCCESS;
 }

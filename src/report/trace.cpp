@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 
 namespace swy::report::trace {
@@ -20,6 +22,15 @@ struct Store {
     std::atomic<std::size_t> lost{0};  // of a stream's, when there was no memory
 };
 constinit Store store{};
+
+struct Devices {
+    std::mutex mutex;
+    std::map<std::uint64_t, std::string> of_stream;
+};
+Devices& devices() {
+    static auto* all = new Devices;  // not destroyed at exit
+    return *all;
+}
 
 constinit std::atomic<std::uint64_t> threads{0};
 constinit std::atomic<std::uint64_t> operations{0};
@@ -124,6 +135,23 @@ void StreamWork::done(const void* stream) {
 void StreamWork::lost(const void* stream) {
     if (!items_.empty())
         record(items_.size(), stream, true);
+}
+
+bool knows_device(const void* stream) {
+    return !device_of(reinterpret_cast<std::uintptr_t>(stream)).empty();
+}
+
+void tell_device(const void* stream, const std::string& device) {
+    Devices& known = devices();
+    const std::scoped_lock lock(known.mutex);
+    known.of_stream.insert_or_assign(reinterpret_cast<std::uintptr_t>(stream), device);
+}
+
+std::string device_of(std::uint64_t stream) {
+    Devices& known = devices();
+    const std::scoped_lock lock(known.mutex);
+    const auto found = known.of_stream.find(stream);
+    return found != known.of_stream.end() ? found->second : std::string();
 }
 
 }  // namespace swy::report::trace

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -106,5 +107,11 @@ class StreamWork {
     std::vector<Item> items_;
     std::size_t marked_ = 0;
 };
+
+// On which device a stream is, in words, for the name of its track: told while the trace is on, where it is not known
+// yet.
+bool knows_device(const void* stream);
+void tell_device(const void* stream, const std::string& device);
+std::string device_of(std::uint64_t stream);  // "" where nobody has told it
 
 }  // namespace swy::report::trace

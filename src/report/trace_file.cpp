@@ -120,6 +120,10 @@ void Batches::say(const std::string& object) {
     text_ += object;
 }
 
+std::string stream_in_words(int number, const std::string& device) {
+    return device.empty() ? fmt::format("stream {}", number) : fmt::format("stream {}, {}", number, device);
+}
+
 void Batches::name_tracks(const std::string& host) {
     const auto named = [this](const char* what, int track, const std::string& value) {
         say(dumped({{"ph", "M"}, {"name", what}, {"pid", rank_}, {"tid", track}, {"args", {{"name", value}}}}));
@@ -136,7 +140,7 @@ void Batches::name_tracks(const std::string& host) {
     for (const std::uint64_t thread : threads)
         named("thread_name", static_cast<int>(thread), thread == 0 ? "MPI calls" : fmt::format("MPI calls {}", thread));
     for (const auto& [handle, number] : streams_)
-        named("thread_name", kFirstStream + number, fmt::format("stream {}", number));
+        named("thread_name", kFirstStream + number, stream_in_words(number, device_of(handle)));
 }
 
 void Batches::write(const Event& event) {
