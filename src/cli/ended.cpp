@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "cli/jobs.hpp"
 #include "report/flight_file.hpp"
 #include "report/flights.hpp"
+#include "settings/files.hpp"
 
 namespace swy::cli {
 namespace {
@@ -62,11 +62,11 @@ void write_report(const Job& job, const std::string& cut_short, const std::strin
     if (to == "-")
         return tell_user(as_text(summary, report::form_of(stderr)));
     const std::string path = file_for(job, to);
-    errno = 0;
-    std::ofstream file(path, std::ios::binary);
-    file << as_json(summary);
-    file.close();
-    tell_user(file
+    const std::string text = as_json(summary);
+    std::FILE* const file = settings::open_to_write(path);
+    const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    const bool closed = file != nullptr && std::fclose(file) == 0;
+    tell_user(written && closed
                   ? fmt::format("switchyard: the report, as far as it came, is in {}\n", path)
                   : fmt::format("switchyard: the report could not be written to {}: {}\n", path, std::strerror(errno)));
 }

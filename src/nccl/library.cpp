@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "settings/files.hpp"
 #include "settings/settings.hpp"
 #include "topology/nics.hpp"
 
@@ -85,6 +86,11 @@ Library open_library() {
     Library library;
     const std::string& wish = settings::values().nccl_library;
     const std::string file = wish.empty() ? "libnccl.so.2" : wish;
+    if (const std::string problem = settings::not_regular(file);
+        file.find('/') != std::string::npos && !problem.empty()) {
+        library.problem = problem + ": name NCCL's library in SWITCHYARD_NCCL_LIBRARY";
+        return library;
+    }
     const bool loaded_before = dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD) != nullptr;
     tell_nics(loaded_before);
     library.connects_late = !connect_early(loaded_before);

@@ -18,6 +18,7 @@
 #include "report/counters.hpp"
 #include "report/processes.hpp"
 #include "report/summary.hpp"
+#include "settings/files.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::report {
@@ -135,7 +136,7 @@ void put(std::string_view text, std::FILE* file) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
-    std::FILE* file = std::fopen(path.c_str(), "w");
+    std::FILE* file = settings::open_to_write(path);
     bool written = file != nullptr;
     if (written) {
         put(text, file);

@@ -13,6 +13,7 @@
 #include "call/comm_name.hpp"
 #include "real.hpp"
 #include "report/trace.hpp"
+#include "settings/files.hpp"
 
 namespace swy::report {
 
@@ -29,7 +30,7 @@ std::string open_log(const std::string& folder) {
     std::error_code problem;
     std::filesystem::create_directories(folder, problem);
     const std::string path = fmt::format("{}/rank-{}.log", folder, routes_rank);
-    std::FILE* const file = problem ? nullptr : std::fopen(path.c_str(), "w");
+    std::FILE* const file = problem ? nullptr : settings::open_to_write(path);
     if (file == nullptr)
         return fmt::format("{}: {}", problem ? folder : path, problem ? problem.message() : std::strerror(errno));
     std::setvbuf(file, nullptr, _IOLBF, BUFSIZ);

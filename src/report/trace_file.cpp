@@ -25,6 +25,7 @@
 #include "real.hpp"
 #include "report/clock.hpp"
 #include "report/trace.hpp"
+#include "settings/files.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::report::trace {
@@ -211,7 +212,7 @@ Session& session() {
 // The file on rank 0. After its first failure it accepts everything and writes nothing.
 class File {
   public:
-    explicit File(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "w")) {
+    explicit File(const std::string& path) : path_(path), file_(settings::open_to_write(path)) {
         if (file_ == nullptr)
             failed();
     }

@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "call_ids.hpp"
+#include "settings/files.hpp"
 
 namespace swy::settings {
 
@@ -119,12 +116,10 @@ std::string parse_tuning(const std::string& path, const std::string& text, Tunin
 }
 
 std::string read_tuning(const std::string& path, TuningFile& into) {
-    errno = 0;
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    if (!file || !(text << file.rdbuf()))
-        return fmt::format("{}: {}", path, errno != 0 ? std::strerror(errno) : "is empty");
-    return parse_tuning(path, text.str(), into);
+    std::string text;
+    if (std::string problem = read_file(path, text); !problem.empty())
+        return problem;
+    return text.empty() ? fmt::format("{}: is empty", path) : parse_tuning(path, text, into);
 }
 
 }  // namespace swy::settings

@@ -4,19 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <set>
-#include <sstream>
 #include <vector>
 
 #include "ext/named/group_file.hpp"
 #include "real.hpp"
+#include "settings/files.hpp"
 
 namespace swy::named {
 namespace {
@@ -30,18 +27,6 @@ struct Names {
 Names& names() {
     static auto* all = new Names;  // not destroyed at exit
     return *all;
-}
-
-std::string read_file(const std::string& path, std::string& text) {
-    errno = 0;
-    std::ifstream file(path);
-    std::ostringstream content;
-    if (file.is_open())
-        content
-            << file.rdbuf();  // does not throw, not even for a folder, which only the first read shows; fails for ""
-    const bool read = file.is_open() && (content || errno == 0);
-    text = content.str();
-    return read ? std::string{} : fmt::format("{}: {}", path, std::strerror(errno));
 }
 
 int broadcast(std::string& text) {
@@ -179,7 +164,7 @@ int share_group_file(const std::string& file) {
     real::Comm_size(MPI_COMM_WORLD, &size);
     std::string path = file;
     std::string text;
-    std::string problem = rank == 0 ? read_file(file, text) : std::string{};
+    std::string problem = rank == 0 ? settings::read_file(file, text) : std::string{};
     for (std::string* part : {&path, &text, &problem})
         if (const int rc = broadcast(*part); rc != MPI_SUCCESS)
             return rc;
