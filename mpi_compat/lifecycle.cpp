@@ -21,6 +21,8 @@ using namespace swy;
 namespace {
 
 constinit bool takes_part = true;
+constinit bool started = false;     // MPI, by a wrapper
+constinit bool told_order = false;  // by check_order()
 
 // Tells whether this process prints messages for the job: one rank does, where the launcher of any MPI says which one
 // this is.
@@ -36,7 +38,10 @@ bool speaks() {
 [[gnu::constructor]] void check_order() {
     const link_map* ours = real::object_of(&takes_part);
     const link_map* first = real::object_of(dlsym(RTLD_DEFAULT, "PMPI_Init"));
-    if (first == nullptr || first == ours || first != real::libmpi() || !speaks())
+    if (first == nullptr || first == ours || first != real::libmpi())
+        return;
+    told_order = true;
+    if (!speaks())
         return;
     std::fprintf(
         stderr,
@@ -46,10 +51,24 @@ bool speaks() {
         first->l_name, ours->l_name, ours->l_name);
 }
 
+// A program that takes MPI's functions from a libmpi which it has loaded itself passes Switchyard by too. Only its end
+// shows that.
+[[gnu::destructor]] void check_whether_started() {
+    int initialized = 0;
+    if (started || told_order || real::Initialized(&initialized) != MPI_SUCCESS || initialized == 0 || !speaks())
+        return;
+    std::fprintf(stderr,
+                 "switchyard: this program has started MPI by a function that it took from libmpi itself (dlopen and "
+                 "dlsym), so its MPI calls go past Switchyard, and device memory in them crashes it. Have it load %s in "
+                 "place of libmpi: that has all functions of MPI\n",
+                 real::object_of(&takes_part)->l_name);
+}
+
 // Initialises MPI, and Switchyard with it. Where another MPI than Open MPI is initialised, every wrapper only makes the
 // real call.
 template <typename Start>
 int start_with(Start start) {
+    started = true;
     if (const std::string other = init::other_mpi(); !other.empty()) {
         takes_part = false;
         if (speaks())

@@ -1,5 +1,8 @@
 // Is a program one that Switchyard can serve: which libraries would it be started with, and in which order?
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -73,6 +76,25 @@ Check look_at_libraries(const Patient& patient, const std::string& program, cons
     return look_at_order(patient, program, *mpi, find(all, "libswitchyard.so"));
 }
 
+// The dynamic linker passes LD_PRELOAD over for a program that gets other rights than its user has (ld.so(8),
+// "secure-execution mode").
+std::optional<Check> look_at_rights(const std::string& program, const std::vector<Needed>& all) {
+    struct stat facts {};
+    if (stat(program.c_str(), &facts) != 0 || find(all, "libswitchyard.so") != nullptr)
+        return std::nullopt;
+    const char* what = nullptr;
+    if ((facts.st_mode & S_ISUID) != 0 && facts.st_uid != getuid())
+        what = "the rights of another user (set-user-ID)";
+    else if ((facts.st_mode & S_ISGID) != 0 && facts.st_gid != getgid())
+        what = "the rights of another group (set-group-ID)";
+    else if (getuid() != 0 && getxattr(program.c_str(), "security.capability", nullptr, 0) > 0)
+        what = "capabilities (setcap)";
+    if (what == nullptr)
+        return std::nullopt;
+    return problem(fmt::format("{} gets {}, so LD_PRELOAD has no effect on it", program, what),
+                   "Link it with swycc, or take the rights away (chmod ug-s, setcap -r).");
+}
+
 // The dynamic linker does not start a program unless it finds all of its libraries.
 Check look_for_all(const Patient& patient, const std::string& program, const std::vector<Needed>& all) {
     Check check = look_at_libraries(patient, program, all);
@@ -100,6 +122,8 @@ std::vector<Check> check_program(const Patient& patient) {
         return {problem(path.string() + " is no program of shared libraries: LD_PRELOAD has no effect on it",
                         "Link it dynamically (without -static), or with swycc.")};
     std::vector<Check> checks = {look_for_all(patient, path.string(), all)};
+    if (const std::optional<Check> check = look_at_rights(path.string(), all))
+        checks.push_back(*check);
     for (const auto& look : {look_for_nvidias_runtime, look_for_profilers})
         if (const std::optional<Check> check = look(patient, path.string(), all))
             checks.push_back(*check);
