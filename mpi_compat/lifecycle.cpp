@@ -57,11 +57,12 @@ bool speaks() {
     int initialized = 0;
     if (started || told_order || real::Initialized(&initialized) != MPI_SUCCESS || initialized == 0 || !speaks())
         return;
-    std::fprintf(stderr,
-                 "switchyard: this program has started MPI by a function that it took from libmpi itself (dlopen and "
-                 "dlsym), so its MPI calls go past Switchyard, and device memory in them crashes it. Have it load %s in "
-                 "place of libmpi: that has all functions of MPI\n",
-                 real::object_of(&takes_part)->l_name);
+    std::fprintf(
+        stderr,
+        "switchyard: this program has started MPI by a function that it took from libmpi itself (dlopen and "
+        "dlsym), so its MPI calls go past Switchyard, and device memory in them crashes it. Have it load %s in "
+        "place of libmpi: that has all functions of MPI\n",
+        real::object_of(&takes_part)->l_name);
 }
 
 // Initialises MPI, and Switchyard with it. Where another MPI than Open MPI is initialised, every wrapper only makes the

@@ -220,7 +220,8 @@ int Setup::settle_facts() {
     group_ = group_of(facts_);
     const auto& numbers = plan_.numbers;
     const Reason why = obstacle_in(facts_);
-    if ((why == Reason::kNoNccl || why == Reason::kOldNccl) && !plan_.devices.empty() && nccl::load() == nullptr)
+    if ((why == Reason::kNoNccl || why == Reason::kOldNccl) && !plan_.devices.empty() && nccl::load() == nullptr &&
+        is_first_without_nccl(facts_, first_member()))
         complain(state_, nccl::problem());
     if (why == Reason::kDuplicateGpu && std::all_of(numbers.begin(), numbers.end(), [](int n) { return n == 1; }))
         warn_of_idle_gpus(state_, group_);
@@ -274,6 +275,11 @@ int Setup::draw_ids() {
     return code;
 }
 
+// The number of this rank's first member in the group.
+int Setup::first_member() const {
+    return std::accumulate(plan_.numbers.begin(), plan_.numbers.begin() + exchange_.rank(), 0);
+}
+
 int Setup::begin_making() {
     std::vector<nccl::UniqueId> ids(drawers_.size());  // in the order of the ranks, as the blocks are
     std::memcpy(ids.data(), memory_->data(), memory_->size());
@@ -282,12 +288,11 @@ int Setup::begin_making() {
     std::vector<device::Context> contexts;
     for (const device::Location& location : plan_.devices)
         contexts.push_back(location.context);
-    const auto& numbers = plan_.numbers;
-    const int first = std::accumulate(numbers.begin(), numbers.begin() + exchange_.rank(), 0);
     step_ = Step::kMaking;
     deadline_ = progress::Deadline(settings::values().timeout, state_.handle);
     std::string problem;
-    found_ = nccl::Communicator::begin({.group = group_, .first = first, .contexts = contexts, .ids = ids}, problem);
+    found_ = nccl::Communicator::begin({.group = group_, .first = first_member(), .contexts = contexts, .ids = ids},
+                                       problem);
     return found_ != nullptr ? MPI_SUCCESS : tell_made(problem);
 }
 

@@ -72,6 +72,7 @@ class Setup final : public progress::Operation {
     int tell_taken();
     int settle_taken();
     int draw_ids();
+    int first_member() const;
     int begin_making();
     bool step_making();
     int tell_made(const std::string& problem);

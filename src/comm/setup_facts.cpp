@@ -43,6 +43,12 @@ Reason obstacle_in(const std::vector<Fact>& facts) {
     return Reason::kNone;
 }
 
+bool is_first_without_nccl(const std::vector<Fact>& facts, int member) {
+    const auto here = facts.begin() + member;
+    return std::none_of(facts.begin(), here,
+                        [&](const Fact& f) { return f.member.host == here->member.host && f.nccl_version == 0; });
+}
+
 Machine machine_in(const std::vector<Fact>& facts) {
     const auto alike = [&](auto field) {
         const bool all =

@@ -29,6 +29,9 @@ Fact own_fact(const device::Location& location, bool broken);
 // Returns what keeps these devices from an NCCL communicator, or kNone.
 Reason obstacle_in(const std::vector<Fact>& facts);
 
+// Tells whether no member before this one lacks NCCL on the same host: one of each host says so.
+bool is_first_without_nccl(const std::vector<Fact>& facts, int member);
+
 Machine machine_in(const std::vector<Fact>& facts);
 
 nccl::Group group_of(const std::vector<Fact>& facts);
