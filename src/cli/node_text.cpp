@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "cli/node.hpp"
 #include "topology/devices.hpp"
@@ -84,6 +87,16 @@ std::string matrix(std::string_view title, const std::vector<std::string>& names
     return text;
 }
 
+// Of NVLink between any two GPUs, where it is the same; 0 where it differs.
+std::uint64_t bandwidth_of_all(const topology::Machine& machine) {
+    const std::size_t gpus = machine.gpus.size();
+    for (std::size_t i = 0; i < gpus; ++i)
+        for (std::size_t j = 0; j < gpus; ++j)
+            if (i != j && machine.links[i * gpus + j] != machine.links[1])
+                return 0;
+    return machine.links[1];
+}
+
 std::string distances(const Node& node) {
     std::string text;
     const auto& machine = node.machine;
@@ -99,10 +112,13 @@ std::string distances(const Node& node) {
         std::vector<std::string> names;
         for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu)
             names.push_back(fmt::format("GPU {}", gpu));
-        text += matrix("NVLink, GB/s", names, [&](std::size_t i, std::size_t j) {
-            const auto bandwidth = machine.links[i * names.size() + j];
-            return bandwidth == 0 ? std::string("-") : fmt::format("{}", bandwidth / 1000);
-        });
+        if (const auto bandwidth = bandwidth_of_all(machine); bandwidth != 0)
+            text += fmt::format("\nNVLink: {} GB/s between any two GPUs\n", bandwidth / 1000);
+        else
+            text += matrix("NVLink, GB/s", names, [&](std::size_t i, std::size_t j) {
+                const auto one = machine.links[i * names.size() + j];
+                return one == 0 ? std::string("-") : fmt::format("{}", one / 1000);
+            });
     }
     return text;
 }
@@ -112,8 +128,8 @@ std::string shortened(const std::string& text) {
 }
 
 std::string table(const Node& node) {
-    std::string text = fmt::format("\n{:>4}  {:<{}}  {:<12}  {:>7}  {:<10}  {}\n", "rank", "bound to", kWidestBinding,
-                                   "GPU", "ordinal", "NIC", "why");
+    std::string text = fmt::format("\n{:>4}  {:<{}}  {:<12}  {:>7}  {}\n", "rank", "bound to", kWidestBinding, "GPU",
+                                   "ordinal", "NIC");
     for (std::size_t rank = 0; rank < node.choices.size(); ++rank) {
         const Choice& choice = node.choices[rank];
         const std::string binding = node.facts.ranks[rank].binding.text();
@@ -124,11 +140,40 @@ std::string table(const Node& node) {
             const int near = topology::network_device(node.machine, choice.gpu);
             nic = near >= 0 ? node.machine.nics[static_cast<std::size_t>(near)].name : "-";
         }
-        text +=
-            fmt::format("{:>4}  {:<{}}  {:<12}  {:>7}  {:<10}  {}\n", rank, binding.empty() ? "-" : shortened(binding),
-                        kWidestBinding, pci, choice.ordinal < 0 ? "-" : std::to_string(choice.ordinal),
-                        nic.empty() ? "-" : nic, choice.why);
+        text += fmt::format("{:>4}  {:<{}}  {:<12}  {:>7}  {}\n", rank, binding.empty() ? "-" : shortened(binding),
+                            kWidestBinding, pci, choice.ordinal < 0 ? "-" : std::to_string(choice.ordinal),
+                            nic.empty() ? "-" : nic);
     }
+    return text;
+}
+
+// "0 to 7, 9" of ascending numbers.
+std::string in_runs(const std::vector<std::size_t>& numbers) {
+    std::string text;
+    for (std::size_t i = 0, end = 0; i < numbers.size(); i = end) {
+        for (end = i + 1; end < numbers.size() && numbers[end] == numbers[end - 1] + 1;)
+            ++end;
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
+        if (end - i > 1)
+            text += fmt::format(" to {}", numbers[end - 1]);
+    }
+    return text;
+}
+
+// Why each rank has its GPU: once for all ranks with the same reason.
+std::string reasons(const Node& node) {
+    std::vector<std::pair<std::string, std::vector<std::size_t>>> groups;
+    for (std::size_t rank = 0; rank < node.choices.size(); ++rank) {
+        const std::string& why = node.choices[rank].why;
+        const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == why; });
+        if (same != groups.end())
+            same->second.push_back(rank);
+        else
+            groups.emplace_back(why, std::vector{rank});
+    }
+    std::string text = "\nWhy\n";
+    for (const auto& [why, ranks] : groups)
+        text += fmt::format("  {} {}: {}\n", ranks.size() == 1 ? "rank" : "ranks", in_runs(ranks), why);
     return text;
 }
 
@@ -169,7 +214,7 @@ std::string rings(const Node& node) {
 }  // namespace
 
 std::string node_as_text(const Node& node) {
-    return tree(node) + distances(node) + table(node) + rings(node);
+    return tree(node) + distances(node) + table(node) + reasons(node) + rings(node);
 }
 
 }  // namespace swy::cli
