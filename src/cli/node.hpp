@@ -33,6 +33,8 @@ Part drawn(const topology::Machine& machine);
 std::string gpu_title(const Node& node, int gpu);  // "GPU 2  0000:44:00.0  GA100"
 std::string nic_title(const Node& node, int nic);
 bool some_share_is_several(const Node& node);
+// Why each rank has its GPU, once for all ranks with the same reason: "ranks 0 to 7: ...".
+std::vector<std::string> reasons(const Node& node);
 std::string ranks_on(const Node& node, int gpu);  // "rank 0", "ranks 0-3,8", "" for none
 
 }  // namespace swy::cli

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "cli/node.hpp"
 
@@ -73,10 +75,11 @@ class Picture {
             box.width = std::max(box.width, inner.width + 2 * kGap);
             box.height = std::max(box.height, inner.y + inner.height + kGap - y);
         };
+        const Columns columns = columns_of(what);
         for (const int gpu : what.gpus)
-            add(device(gpu_title(node_, gpu), kGpu, gpu, x + kGap, y + box.height));
+            add(device(gpu_title(node_, gpu), kGpu, gpu, columns, x + kGap, y + box.height));
         for (const int nic : what.nics)
-            add(device(nic_title(node_, nic), kNic, -1, x + kGap, y + box.height));
+            add(device(nic_title(node_, nic), kNic, -1, columns, x + kGap, y + box.height));
         // Packages stand side by side, what is in them one below the other.
         double right = x + kGap;
         const double top = y + box.height;
@@ -93,20 +96,22 @@ class Picture {
         return box;
     }
 
-    // Lists each rank's choice, one a line.
+    // Lists each rank's choice, one a line, and the reasons.
     Box legend(double x, double y) const {
         Box box{x, y, 0, 0, ""};
         const std::size_t listed = std::min(node_.choices.size(), kMostRanks);
-        for (std::size_t rank = 0; rank <= listed; ++rank) {
-            if (rank == listed && listed == node_.choices.size())
-                break;
-            const double at = y + kRow * static_cast<double>(rank) + 16;
-            const std::string line = rank < listed ? choice(rank)
-                                                   : fmt::format("and {} more ranks (switchyard topo --format=text)",
-                                                                 node_.choices.size() - listed);
-            box.drawing += text_element(x, at, line);
+        std::vector<std::string> lines;
+        for (std::size_t rank = 0; rank < listed; ++rank)
+            lines.push_back(choice(rank));
+        if (listed < node_.choices.size())
+            lines.push_back(
+                fmt::format("and {} more ranks (switchyard topo --format=text)", node_.choices.size() - listed));
+        for (std::string& reason : reasons(node_))
+            lines.push_back(std::move(reason));
+        for (const std::string& line : lines) {
+            box.height += kRow;
+            box.drawing += text_element(x, y + box.height - kGap, line);
             box.width = std::max(box.width, width_of(line));
-            box.height = at + kGap - y;
         }
         return box;
     }
@@ -117,28 +122,43 @@ class Picture {
     std::string choice(std::size_t rank) const {
         const auto& chosen = node_.choices[rank];
         if (chosen.gpu < 0)
-            return fmt::format("rank {}: no GPU: {}", rank, chosen.why);
+            return fmt::format("rank {}: no GPU", rank);
         const std::string ring = node_.shares[rank].size() < 2
                                      ? ""
                                      : fmt::format("; its share, in a ring: {}", fmt::join(node_.shares[rank], ","));
-        return fmt::format("rank {}: {} (ordinal {}): {}{}", rank,
-                           node_.machine.gpus[static_cast<std::size_t>(chosen.gpu)].pci, chosen.ordinal, chosen.why,
-                           ring);
+        return fmt::format("rank {}: {} (ordinal {}){}", rank,
+                           node_.machine.gpus[static_cast<std::size_t>(chosen.gpu)].pci, chosen.ordinal, ring);
+    }
+
+    // The boxes of a part's devices are equally wide, and their ranks stand one below the other.
+    struct Columns {
+        double titles = 0, all = 0;
+    };
+    Columns columns_of(const Part& what) const {
+        Columns columns;
+        double ranks = 0;
+        for (const int gpu : what.gpus) {
+            columns.titles = std::max(columns.titles, width_of(cut(gpu_title(node_, gpu), kLongest)));
+            if (const std::string on = ranks_on(node_, gpu); !on.empty())
+                ranks = std::max(ranks, width_of(on) + kGap);
+        }
+        columns.all = columns.titles + ranks;
+        for (const int nic : what.nics)
+            columns.all = std::max(columns.all, width_of(cut(nic_title(node_, nic), kLongest)));
+        return columns;
     }
 
     // A device's box, and in it its ranks.
-    Box device(const std::string& title, std::string_view fill, int gpu, double x, double y) const {
+    Box device(const std::string& title, std::string_view fill, int gpu, const Columns& columns, double x,
+               double y) const {
         const std::string shown = cut(title, kLongest);
-        Box box{x, y, width_of(shown), kRow, ""};
+        Box box{x, y, columns.all, kRow, ""};
         std::string chips;
         const std::string ranks = gpu < 0 ? "" : ranks_on(node_, gpu);
-        if (!ranks.empty()) {
-            const double width = width_of(ranks);
-            chips = rectangle(x + box.width, y + 3, width, kRow - 6,
+        if (!ranks.empty())
+            chips = rectangle(x + columns.titles, y + 3, width_of(ranks), kRow - 6,
                               kRanks[static_cast<std::size_t>(gpu) % kRanks.size()], 8) +
-                    text_element(x + box.width + kGap, y + 16, ranks, "fill=\"#ffffff\"");
-            box.width += width + kGap;
-        }
+                    text_element(x + columns.titles + kGap, y + 16, ranks, "fill=\"#ffffff\"");
         box.drawing = rectangle(x, y, box.width, kRow, fill) + text_element(x + kGap, y + 16, shown) + chips;
         return box;
     }

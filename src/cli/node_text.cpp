@@ -160,23 +160,6 @@ std::string in_runs(const std::vector<std::size_t>& numbers) {
     return text;
 }
 
-// Why each rank has its GPU: once for all ranks with the same reason.
-std::string reasons(const Node& node) {
-    std::vector<std::pair<std::string, std::vector<std::size_t>>> groups;
-    for (std::size_t rank = 0; rank < node.choices.size(); ++rank) {
-        const std::string& why = node.choices[rank].why;
-        const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == why; });
-        if (same != groups.end())
-            same->second.push_back(rank);
-        else
-            groups.emplace_back(why, std::vector{rank});
-    }
-    std::string text = "\nWhy\n";
-    for (const auto& [why, ranks] : groups)
-        text += fmt::format("  {} {}: {}\n", ranks.size() == 1 ? "rank" : "ranks", in_runs(ranks), why);
-    return text;
-}
-
 std::string_view text_of(topology::Between between) {
     constexpr std::array<std::string_view, topology::kBetween> kWords = {
         "slices of one GPU",  "NVLink",    "PCI switch",       "host bridge",    "the same cores", "the same L3",
@@ -213,8 +196,27 @@ std::string rings(const Node& node) {
 
 }  // namespace
 
+std::vector<std::string> reasons(const Node& node) {
+    std::vector<std::pair<std::string, std::vector<std::size_t>>> groups;
+    for (std::size_t rank = 0; rank < node.choices.size(); ++rank) {
+        const std::string& why = node.choices[rank].why;
+        const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == why; });
+        if (same != groups.end())
+            same->second.push_back(rank);
+        else
+            groups.emplace_back(why, std::vector{rank});
+    }
+    std::vector<std::string> lines;
+    for (const auto& [why, ranks] : groups)
+        lines.push_back(fmt::format("{} {}: {}", ranks.size() == 1 ? "rank" : "ranks", in_runs(ranks), why));
+    return lines;
+}
+
 std::string node_as_text(const Node& node) {
-    return tree(node) + distances(node) + table(node) + reasons(node) + rings(node);
+    std::string text = tree(node) + distances(node) + table(node) + "\nWhy\n";
+    for (const std::string& reason : reasons(node))
+        text += fmt::format("  {}\n", reason);
+    return text + rings(node);
 }
 
 }  // namespace swy::cli
