@@ -47,8 +47,7 @@ Windows::Where where(std::string_view word) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    // Over UCX the reference hangs: MPI_Win_unlock of a window of host memory, in Open MPI 4.1.4's pt2pt, before any
-    // device memory has been passed to a one-sided call. Why is not known.
+    // Over UCX the reference hangs after MPI_Fetch_and_op, in Open MPI 4.1.4's pt2pt (docs/debugging.md).
     if (mpi_test::over("ucx"))
         return 77;
     // Open MPI 4.1's "rdma" needs process_vm_readv for MPI_Win_create, which containers forbid; "pt2pt" does not.

@@ -15,12 +15,14 @@
 #include <vector>
 
 #include "../gpu.hpp"
+#include "../pml.hpp"
 
 namespace {
 
 constexpr int kInts = 64;
 constexpr MPI_Aint kBytes = kInts * sizeof(int);
 int rank = 0, size = 0, next = 0, previous = 0, failures = 0;
+bool fetches = true;
 
 void expect(bool right, const char* what) {
     if (right)
@@ -118,10 +120,13 @@ void Memory_comes_and_goes_while_others_hold_a_lock() {
         const int mine = 77 + round, one = 1;
         MPI_Get(&got, 1, MPI_INT, next, MPI_Aint_add(there, 8), 1, MPI_INT, window.win);
         MPI_Put(&mine, 1, MPI_INT, next, MPI_Aint_add(there, 12), 1, MPI_INT, window.win);
-        MPI_Fetch_and_op(&one, &fetched, MPI_INT, next, MPI_Aint_add(there, kBytes - 4), MPI_SUM, window.win);
+        if (fetches)
+            MPI_Fetch_and_op(&one, &fetched, MPI_INT, next, MPI_Aint_add(there, kBytes - 4), MPI_SUM, window.win);
+        else
+            MPI_Accumulate(&one, 1, MPI_INT, next, MPI_Aint_add(there, kBytes - 4), 1, MPI_INT, MPI_SUM, window.win);
         MPI_Win_flush_all(window.win);
         expect(got == 1000 * next + round + 2, "MPI_Get");
-        expect(fetched == 1000 * next + round + kInts - 1, "MPI_Fetch_and_op");
+        expect(!fetches || fetched == 1000 * next + round + kInts - 1, "MPI_Fetch_and_op");
         MPI_Barrier(MPI_COMM_WORLD);
         MPI_Win_sync(window.win);
         expect(at(memory, 3) == mine && at(memory, kInts - 1) == 1000 * rank + round + kInts, "the memory");
@@ -246,6 +251,8 @@ void Errors_are_the_windows_and_leave_it_as_it_was() {
 int main(int argc, char** argv) {
     if (OMPI_MAJOR_VERSION < 5)  // "rdma" needs process_vm_readv, which containers forbid
         setenv("OMPI_MCA_osc", "^rdma,ucx", 1);
+    // Over UCX Open MPI 4.1.4's "pt2pt" does not complete MPI_Fetch_and_op (docs/debugging.md).
+    fetches = OMPI_MAJOR_VERSION >= 5 || !mpi_test::over("ucx");
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -5,7 +5,7 @@ tests_mpi_window_differential_SOURCES = tests/mpi/window/differential.cpp tests/
     tests/mpi/staged/views.hpp tests/mpi/gpu.hpp tests/random_seed.hpp
 tests_mpi_window_differential_LDADD = $(MPI_TEST_LIBS)
 EXTRA_PROGRAMS += tests/mpi/window/dynamic tests/mpi/window/failing tests/mpi/window/rules
-tests_mpi_window_dynamic_SOURCES = tests/mpi/window/dynamic.cpp tests/mpi/gpu.hpp
+tests_mpi_window_dynamic_SOURCES = tests/mpi/window/dynamic.cpp tests/mpi/gpu.hpp tests/mpi/pml.hpp
 tests_mpi_window_dynamic_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_window_failing_SOURCES = tests/mpi/window/failing.cpp tests/mpi/gpu.hpp
 tests_mpi_window_failing_LDADD = $(MPI_TEST_LIBS)
