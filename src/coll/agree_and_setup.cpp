@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "coll/agree.hpp"
 #include "coll/collective.hpp"
 #include "coll/nonblocking.hpp"
 #include "comm/collective_setup.hpp"
@@ -67,7 +68,7 @@ bool passes(const Call& call, Reason reason) {
 }  // namespace
 
 int agree_and_setup(const Call& call, comm::State& comm, Presence presence, const ConcurrentCollectives& under_way,
-                    Agreement& into) {
+                    AgreedRoute& into) {
     comm.repeat.reset();  // the set-up may bring another threshold
     const Decision decision = agree(call, comm, vote_of(call, comm, presence, under_way, into.work), into.print);
     switch (decision.state) {

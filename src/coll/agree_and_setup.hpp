@@ -6,7 +6,6 @@
 #include <string>
 
 #include "call/call.hpp"
-#include "coll/agreement.hpp"
 #include "coll/concurrent_collectives.hpp"
 #include "coll/operands.hpp"
 #include "coll/vote.hpp"
@@ -15,7 +14,7 @@
 
 namespace swy::coll {
 
-struct Agreement {
+struct AgreedRoute {
     Route route;
     bool soon = false;               // it is staged, and might use NCCL some time later
     bool in_flight = false;          // some rank has non-blocking collectives under way
@@ -27,7 +26,7 @@ struct Agreement {
 // communicator, a launch order. Collective; waits, with MPI's progress. Returns MPI's code, of an error that has been
 // raised. Where the route is NCCL, or will be soon, the communicator has a launch order if it can have one.
 int agree_and_setup(const Call& call, comm::State& comm, Presence presence, const ConcurrentCollectives& under_way,
-                    Agreement& into);
+                    AgreedRoute& into);
 
 // Describes the call for SWITCHYARD_STALL: its name, the rank, the communicator and the bytes.
 std::string in_words(const Call& call, const comm::State& comm);

@@ -59,12 +59,10 @@ void CollectiveOperation::ask(comm::State& comm, std::shared_ptr<VoteExchange> r
                               const comm::LaunchOrder::Launch& launch) {
     launch_ = launch;
     records_ = std::move(records);
-    const double seconds = settings::values().timeout;
-    const comm::OperationId what = seconds > 0 ? name_of(*order_, launch) : 0;
     if (place_ == Place::kInOrder)
-        agreement_.emplace(comm, records_, what, seconds, kEntered, launch.number + 1);
+        agreement_.emplace(comm, records_, order_->id_of(launch), kEntered, launch.number + 1);
     else
-        agreement_.emplace(comm, records_, what, seconds, "started it");
+        agreement_.emplace(comm, records_, order_->id_of(launch), "started it");
     ++order_->agreements;
 }
 
@@ -115,7 +113,7 @@ void CollectiveOperation::take_route(const Route& route) {
 }
 
 comm::Contribution CollectiveOperation::contribution(MPI_Comm comm) const {
-    return {comm, comm::start_of(name_of(*order_, launch_), 0)};
+    return {comm, comm::start_of(order_->id_of(launch_), 0)};
 }
 
 void CollectiveOperation::launch_in_order(std::unique_ptr<nccl::Operation> operation,

@@ -1,7 +1,10 @@
 # Collectives: how their ranks agree, and what becomes of an agreement.
 coll_sources = \
     src/coll/collective_operation.cpp src/coll/collective_operation.hpp \
+    src/coll/agree.cpp src/coll/agree.hpp \
     src/coll/agreement.cpp src/coll/agreement.hpp \
+    src/coll/agreement_transport.cpp src/coll/agreement_transport.hpp \
+    src/coll/vote_record.cpp src/coll/vote_record.hpp \
     src/coll/pending_agreement.cpp src/coll/pending_agreement.hpp \
     src/coll/nonblocking.cpp src/coll/nonblocking.hpp \
     src/coll/comm_created.cpp src/coll/comm_created.hpp \

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "coll/agree.hpp"
 #include "coll/collective_operation.hpp"
 #include "coll/saved_call.hpp"
 #include "comm/launch_order.hpp"
@@ -29,7 +30,7 @@ class Nonblocking final : public CollectiveOperation {
     // Starts the agreement, when the engine has the operation. Not called under the lock. Returns MPI's code.
     int agree_first(comm::State& comm, const Vote& vote) {
         auto records = std::make_shared<VoteExchange>();
-        const int rc = begin(kept(), comm, vote, print_, records->mine, records->all, records->request);
+        const int rc = begin(kept(), comm, vote, print_, *records);
         record_.flight().is_collective(order_->number(), print_.sequence + 1);
         const progress::Hold hold;
         if (rc != MPI_SUCCESS)

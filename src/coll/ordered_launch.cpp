@@ -1,11 +1,18 @@
 #include "coll/ordered_launch.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
-#include "coll/pending_agreement.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::coll {
+
+std::string not_launched(const progress::Deadline& deadline, int missing) {
+    const std::string who = missing == MPI_PROC_NULL ? "" : fmt::format(": rank {} has not launched it yet", missing);
+    return fmt::format("{} before all ranks launched it{}: see that each calls MPI meanwhile, or allow more time",
+                       deadline.why(), who);
+}
 
 OrderedLaunch::OrderedLaunch(std::unique_ptr<nccl::Operation> operation, std::shared_ptr<comm::LaunchOrder> order,
                              const comm::LaunchOrder::Launch& launch)

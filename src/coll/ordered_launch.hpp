@@ -12,6 +12,10 @@
 
 namespace swy::coll {
 
+// The error text for an operation that all ranks have entered and that is not launched in time. `missing` is the rank
+// whose launch token has not arrived; MPI_PROC_NULL: all tokens that this rank needs have.
+std::string not_launched(const progress::Deadline& deadline, int missing);
+
 class OrderedLaunch {
   public:
     // `operation` is ready. It has SWITCHYARD_TIMEOUT from now on.

@@ -143,7 +143,7 @@ std::shared_ptr<progress::Operation> start(const std::shared_ptr<Kept>& kept, in
 }  // namespace
 
 // MPI lets the creation wait for all ranks, so it may set up an NCCL communicator.
-int agree_on_persistent(const Call& call, comm::State& comm, Presence presence, Agreement& into) {
+int agree_on_persistent(const Call& call, comm::State& comm, Presence presence, AgreedRoute& into) {
     const auto describe = [&] { return in_words(call, comm); };
     const progress::Waiting waiting(describe);
     comm::adopt_setup(comm);
@@ -152,7 +152,7 @@ int agree_on_persistent(const Call& call, comm::State& comm, Presence presence, 
     return agree_and_setup(call, comm, presence, under_way, into);
 }
 
-bool starts_agree(const Agreement& agreement, const comm::State& comm) {
+bool starts_agree(const AgreedRoute& agreement, const comm::State& comm) {
     return (agreement.route.carrier == Carrier::kNccl || agreement.soon) && comm.order != nullptr;
 }
 

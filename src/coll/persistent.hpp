@@ -12,10 +12,10 @@ namespace swy::coll {
 
 // Agrees on whether NCCL can serve the request, as a blocking call would; where it cannot, that is final. Returns MPI's
 // code, of an error that has been raised. Throws std::bad_alloc.
-int agree_on_persistent(const Call& call, comm::State& comm, Presence presence, Agreement& into);
+int agree_on_persistent(const Call& call, comm::State& comm, Presence presence, AgreedRoute& into);
 
 // Must each start agree again, on NCCL or host memory? The answer is the same on all ranks.
-bool starts_agree(const Agreement& agreement, const comm::State& comm);
+bool starts_agree(const AgreedRoute& agreement, const comm::State& comm);
 
 // If so: leaves an inactive request whose starts agree. `print` is the call's. Returns MPI's code. Throws
 // std::bad_alloc.

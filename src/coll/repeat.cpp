@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "coll/agree.hpp"
 #include "datatype/quick.hpp"
 
 namespace swy::coll {
@@ -28,7 +29,7 @@ bool Repeat::possible(const Call& call) {
 }
 
 Repeat::Repeat(const Call& call, const Vote& vote)
-    : id_(call.id), root_(call.root), op_(call.op), buffers_(call.operands.size()), words_(host_words(call, vote)) {
+    : id_(call.id), root_(call.root), op_(call.op), buffers_(call.operands.size()), record_(host_record(call, vote)) {
     std::transform(call.operands.begin(), call.operands.end(), buffer_.begin(), buffer_of);
 }
 

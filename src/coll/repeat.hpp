@@ -8,7 +8,7 @@
 #include <cstddef>
 
 #include "call/call.hpp"
-#include "coll/agreement.hpp"
+#include "coll/vote_record.hpp"
 #include "comm/shared_page.hpp"
 
 namespace swy::coll {
@@ -27,7 +27,7 @@ struct Repeat {
     Repeat(const Call& call, const Vote& vote);
 
     bool is(const Call& call) const;
-    const comm::SharedPage::Record& words() const { return words_; }  // the record, as from host_words()
+    const comm::SharedPage::Record& record() const { return record_; }  // the record, as from host_record()
 
   private:
     CallId id_;
@@ -35,7 +35,7 @@ struct Repeat {
     MPI_Op op_;
     std::size_t buffers_;
     std::array<Buffer, 2> buffer_{};
-    comm::SharedPage::Record words_;
+    comm::SharedPage::Record record_;
 };
 
 }  // namespace swy::coll

@@ -5,9 +5,9 @@
 
 #include "call/call.hpp"
 #include "call/reason.hpp"
-#include "coll/agreement.hpp"
 #include "coll/concurrent_collectives.hpp"
 #include "coll/operands.hpp"
+#include "coll/vote_record.hpp"
 #include "comm/state.hpp"
 #include "nccl/collectives.hpp"
 

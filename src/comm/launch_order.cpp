@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 
+#include "call/hash.hpp"
 #include "call/private_comm.hpp"
 #include "comm/world.hpp"
 #include "progress/engine.hpp"
@@ -91,6 +92,10 @@ LaunchOrder::~LaunchOrder() {
         progress::keep_until(one.request, sent);
     if (private_comm_ != MPI_COMM_NULL)
         real::Comm_free(&private_comm_);
+}
+
+OperationId LaunchOrder::id_of(const Launch& launch) const {
+    return call::kGoldenRatio * (static_cast<std::uint64_t>(number_) << 32U | launch.number) + launch.start;
 }
 
 void LaunchOrder::leave(const void* operation) {

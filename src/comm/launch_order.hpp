@@ -26,6 +26,7 @@
 #include <memory>
 #include <vector>
 
+#include "comm/job_messages.hpp"
 #include "comm/state.hpp"
 
 namespace swy::comm {
@@ -65,6 +66,8 @@ class LaunchOrder {
         std::uint64_t number = 0, start = 0;
         bool operator==(const Launch&) const = default;
     };
+    // Returns the operation's id among the ranks, which no other operation of theirs has. Never 0.
+    OperationId id_of(const Launch& launch) const;
     // Does this operation come next, and have all ranks launched it that are to do so before this one? Calls MPI_Test.
     bool arrived(const Launch& launch);
     void pass_token(const Launch& launch);  // this process has launched it

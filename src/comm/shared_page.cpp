@@ -54,14 +54,6 @@ int open_at(const Address& address) {
     return open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
 }
 
-void pause() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
-
 }  // namespace
 
 // A rank keeps its records of the last kKept exchanges, for ranks that are behind. It publishes how far it is only
@@ -148,32 +140,23 @@ int SharedPage::make(State& state) {
     return rc;
 }
 
-SharedPage::Outcome SharedPage::wait_until_near(std::uint64_t exchange, const progress::Deadline& deadline) {
-    for (;;) {
-        std::uint64_t least = exchange;
-        for (int rank = 0; rank < size_; ++rank)
-            if (rank != rank_)
-                least = std::min(least, slot(rank).last.exchange.load(std::memory_order_acquire));
-        all_told_ = least;
-        if (all_told_ + kKept > exchange)
-            return Outcome::kDone;
-        if (closed())
-            return Outcome::kClosed;
-        if (deadline.passed())
-            return Outcome::kTooLate;
-        progress::progress();
-    }
+bool SharedPage::all_are_near(std::uint64_t exchange) {
+    std::uint64_t least = exchange;
+    for (int rank = 0; rank < size_; ++rank)
+        if (rank != rank_)
+            least = std::min(least, slot(rank).last.exchange.load(std::memory_order_acquire));
+    all_told_ = least;
+    return all_told_ + kKept > exchange;
 }
 
-SharedPage::Outcome SharedPage::publish(const Record& words, const progress::Deadline& deadline) {
+SharedPage::Outcome SharedPage::publish(const Record& words) {
     if (closed())
         return Outcome::kClosed;
     const std::uint64_t exchange = exchange_ + 1;
     // The record that is overwritten was published kKept exchanges ago. A rank that has published a later one has read
     // it.
-    if (all_told_ + kKept <= exchange)
-        if (const Outcome near = wait_until_near(exchange, deadline); near != Outcome::kDone)
-            return near;
+    if (all_told_ + kKept <= exchange && !all_are_near(exchange))
+        return Outcome::kBehind;
     exchange_ = exchange;
     auto& kept = slot(rank_).kept[exchange % kKept];
     kept.words = words;
@@ -186,29 +169,6 @@ SharedPage::Outcome SharedPage::publish(const Record& words, const progress::Dea
 const SharedPage::Record* SharedPage::peek(int rank) const {
     const auto& kept = slot(rank).kept[exchange_ % kKept];
     return kept.exchange.load(std::memory_order_acquire) >= exchange_ ? &kept.words : nullptr;
-}
-
-SharedPage::Outcome SharedPage::wait(int rank, std::uint64_t number, const progress::Deadline& deadline,
-                                     const Record*& words) const {
-    constexpr int kSpins = 200;  // some microseconds, in which ranks that come together find each other
-    for (int turn = 0;; ++turn) {
-        // In this order: a rank publishes its record before it starts a later call.
-        const bool beyond = nonblocking(rank).end > number;
-        words = peek(rank);
-        if (words != nullptr)
-            return Outcome::kDone;
-        if (beyond)
-            return Outcome::kNonblocking;
-        if (turn < kSpins) {
-            pause();
-            continue;
-        }
-        if (closed())
-            return Outcome::kClosed;
-        if (deadline.passed())
-            return Outcome::kTooLate;
-        progress::progress();
-    }
 }
 
 void SharedPage::publish_nonblocking(std::uint64_t number, std::uint16_t what) {

@@ -11,8 +11,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "progress/wait.hpp"
-
 namespace swy::comm {
 
 struct State;
@@ -30,25 +28,26 @@ class SharedPage {
     SharedPage(const SharedPage&) = delete;
     SharedPage& operator=(const SharedPage&) = delete;
 
+    // A page of so many ranks is a file of bytes_for() bytes, all 0 at first, that each rank maps: null where it
+    // cannot.
+    static std::size_t bytes_for(int size);
+    static std::unique_ptr<SharedPage> map(int file, int rank, int size);
+
     enum class Outcome : std::uint8_t {
         kDone,
-        kNonblocking,  // the rank's call is a non-blocking one: nonblocking()
-        kClosed,       // by some rank
-        kTooLate,      // the deadline has passed
+        kBehind,  // a rank is many exchanges behind, and the record would overwrite one that it has not read
+        kClosed,  // by some rank
     };
 
-    // Publishes this rank's next record: its n-th is an exchange with the n-th of the others. Waits, with MPI's
-    // progress, only for a rank that is many exchanges behind, as any collective may.
-    Outcome publish(const Record& words, const progress::Deadline& deadline);
+    // Publishes this rank's next record: its n-th is an exchange with the n-th of the others. Does not wait; after
+    // kBehind the caller tries again.
+    Outcome publish(const Record& words);
     // Returns another rank's record in the exchange of the last publish(); null while that rank has not published it.
     // Valid until the next publish().
     const Record* peek(int rank) const;
-    // As peek(), but waits for the record, with MPI's progress. `number` is that of the call among the communicator's
-    // calls.
-    Outcome wait(int rank, std::uint64_t number, const progress::Deadline& deadline, const Record*& words) const;
 
     // A non-blocking call takes no part in exchanges. This publishes that this rank's last one is `number`, of the kind
-    // `what`.
+    // `what`. A rank publishes its records before it starts a later call.
     void publish_nonblocking(std::uint64_t number, std::uint16_t what);
     struct Nonblocking {
         std::uint64_t end = 0;  // one more than its number; 0: none
@@ -65,10 +64,8 @@ class SharedPage {
     struct Page;
     SharedPage(Page* page, std::size_t bytes, int rank, int size)
         : page_(page), bytes_(bytes), rank_(rank), size_(size) {}
-    static std::size_t bytes_for(int size);
-    static std::unique_ptr<SharedPage> map(int file, int rank, int size);
     Slot& slot(int rank) const;
-    Outcome wait_until_near(std::uint64_t exchange, const progress::Deadline& deadline);
+    bool all_are_near(std::uint64_t exchange);
 
     Page* page_;
     std::size_t bytes_;

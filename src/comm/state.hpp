@@ -25,7 +25,8 @@ class Communicator;
 
 namespace swy::coll {
 struct Repeat;
-}
+struct VoteExchange;
+}  // namespace swy::coll
 
 namespace swy::comm {
 
@@ -44,11 +45,7 @@ struct State {
     MPI_Comm merged = MPI_COMM_NULL;  // of an intercommunicator (comm/merged.hpp); null where its groups span jobs, or
                                       // MPI_Comm_idup has made it
     std::uint64_t agreed_calls = 0;
-    // What a blocking agreement sends and receives. One that is given up is still under way in MPI, and keeps these.
-    struct Ballots {
-        std::array<std::int64_t, 12> mine{}, all{};
-    };
-    std::shared_ptr<Ballots> ballots = std::make_shared<Ballots>();
+    std::shared_ptr<coll::VoteExchange> votes;  // of the last blocking agreement; MPI keeps those of one given up
     // Some rank never came to an agreement, on which MPI is still at work: neither this state nor the communicator may
     // be freed.
     bool given_up = false;

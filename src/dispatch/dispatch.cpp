@@ -8,8 +8,8 @@
 
 #include "call/depth.hpp"
 #include "call/job.hpp"
+#include "coll/agree.hpp"
 #include "coll/agree_and_setup.hpp"
-#include "coll/agreement.hpp"
 #include "coll/nonblocking.hpp"
 #include "coll/operands.hpp"
 #include "coll/persistent.hpp"
@@ -111,7 +111,7 @@ int local(const Call& call, Real real, coll::Presence presence, Reason reason) {
 // The same where all ranks have agreed on the route. A rank with host memory alone learns here which rank could not
 // pass its data.
 int agreed_locally(const Call& call, Real real, comm::State& comm, coll::Presence presence,
-                   const coll::Agreement& agreement, Reason reason, Begun& begun) {
+                   const coll::AgreedRoute& agreement, Reason reason, Begun& begun) {
     const comm::OperationId what = comm::numbered(comm, comm::Numbered::kAgreed, agreement.print.sequence);
     if (presence != coll::Presence::kNothing)
         return reported(
@@ -177,9 +177,9 @@ int split(const Call& call, Real real) {
 }
 
 // Runs the call of a rank that publishes that it has host memory alone, and need not read the others' records.
-int publish_and_call(const Call& call, Real real, comm::State& comm, const comm::SharedPage::Record& words) {
+int publish_and_call(const Call& call, Real real, comm::State& comm, const comm::SharedPage::Record& record) {
     const call::Inside guard;
-    const coll::Decision decision = coll::tell_host(comm, words);
+    const coll::Decision decision = coll::tell_host(comm, record);
     if (decision.state == coll::Decision::State::kAgreed) [[likely]]
         return host(call, real);
     return coll::failed(call, comm, decision.problem);
@@ -193,7 +193,7 @@ int publish_and_call(const Call& call, Real real, comm::State& comm) {
         *comm.repeat = coll::Repeat(call, vote);
     else if (coll::Repeat::possible(call))
         comm.repeat = std::make_shared<coll::Repeat>(call, vote);
-    return publish_and_call(call, real, comm, coll::host_words(call, vote));
+    return publish_and_call(call, real, comm, coll::host_record(call, vote));
 }
 
 // Is this the last call again, on host memory as before?
@@ -211,7 +211,7 @@ int agreed(const Call& call, Real real, comm::State& comm, coll::Presence presen
     comm::adopt_setup(comm);
     const p2p::pair_comms::Collective collective(comm);
     const coll::ConcurrentCollectives under_way(coll::ConcurrentCollectives::Kind::kBlocking);
-    coll::Agreement agreement;
+    coll::AgreedRoute agreement;
     if (const int rc = coll::agree_and_setup(call, comm, presence, under_way, agreement); rc != MPI_SUCCESS)
         return rc;
     const coll::Route route = agreement.route;
@@ -242,7 +242,7 @@ Reason reason_to_decide_alone(const Call& call, comm::State*& comm) {
 int routed(const Call& call, Real real) {
     comm::State* comm = call::job_agrees ? comm::lately_used(call.owner.comm) : nullptr;
     if (publishes_again(call, comm)) [[likely]]
-        return publish_and_call(call, real, *comm, comm->repeat->words());
+        return publish_and_call(call, real, *comm, comm->repeat->record());
     const Reason alone = reason_to_decide_alone(call, comm);
     const coll::Presence presence = coll::on_device(call, comm);
     if (alone != Reason::kNone)
@@ -264,7 +264,7 @@ int routed(const Call& call, Real real) {
 // What the starts of a persistent call will need is not known when it is created, so it agrees then, and waits for that
 // as MPI allows; each start agrees again. Where NCCL could not serve it, that is final.
 int made_persistent(const Call& call, Real real, comm::State& comm, coll::Presence presence) {
-    coll::Agreement agreement;
+    coll::AgreedRoute agreement;
     {
         const call::Inside guard;
         if (const int rc = coll::agree_on_persistent(call, comm, presence, agreement); rc != MPI_SUCCESS)

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "coll/agreement.hpp"
 #include "coll/collective.hpp"
 #include "coll/concurrent_collectives.hpp"
+#include "coll/ordered_launch.hpp"
 #include "coll/pending_agreement.hpp"
 #include "comm/buffer_slots.hpp"
 #include "comm/contribution.hpp"
@@ -39,7 +39,7 @@
 namespace swy::multi {
 namespace {
 
-struct Facts : coll::Exchange {  // those of all ranks
+struct Facts : coll::MpiExchange {  // those of all ranks
     explicit Facts(std::size_t ranks) : all(ranks) {}
     Fact mine;
     std::vector<Fact> all;
@@ -88,10 +88,9 @@ class Collective final : public coll::Collective {
         const progress::Hold hold;
         comm_->enter(this);
         ++comm_->exchanges;
-        const double seconds = settings::values().timeout;
         const comm::OperationId what =
-            seconds > 0 && !state.spans_jobs ? comm::numbered(state, comm::Numbered::kMultiEntered, word()) : 0;
-        asking_.emplace(state, facts_, what, seconds, coll::kEntered);
+            state.spans_jobs ? 0 : comm::numbered(state, comm::Numbered::kMultiEntered, word());
+        asking_.emplace(state, facts_, what, coll::kEntered);
         state_ = State::kAsking;
         return rc;
     }

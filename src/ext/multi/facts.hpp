@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "call/reason.hpp"
-#include "coll/agreement.hpp"
+#include "coll/vote_record.hpp"
 #include "device/device.hpp"
 #include "ext/multi/call.hpp"
 #include "nccl/collectives.hpp"

@@ -1,0 +1,191 @@
+#include "coll/agree.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "coll/agreement.hpp"
+#include "comm/launch_order.hpp"
+#include "progress/stall.hpp"
+#include "progress/wait.hpp"
+#include "real.hpp"
+#include "report/trace.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::coll {
+namespace {
+
+void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+Agreement::Place place_of(const comm::State& comm) {
+    return {comm.rank, comm.size};
+}
+
+// How long a rank waits before it tells the others that it is there: each tells all, so it does so only where it will
+// give up, or where that are few messages.
+double patience(const comm::State& comm) {
+    constexpr int kFewRanks = 64;
+    const double timeout = settings::values().timeout;
+    const double stall = comm.size <= kFewRanks ? settings::values().stall : 0;
+    return timeout > 0 && stall > 0 ? std::min(timeout, stall) : std::max(timeout, stall);
+}
+
+// The agreement's id among the ranks; 0 where they have none, or no use for it.
+comm::OperationId id_of(const comm::State& comm, std::uint64_t sequence, double seconds) {
+    return comm.order != nullptr && seconds > 0 ? comm.order->id_of({sequence}) : 0;
+}
+
+Agreement::End wait_for(Agreement& agreement) {
+    constexpr int kSpins = 200;  // some microseconds, in which ranks that come together find each other
+    const auto describe = [&] { return agreement.waits_here(); };
+    const progress::Waiting waiting(describe);
+    for (int turn = 0;; ++turn) {
+        if (std::optional<Agreement::End> end = agreement.step())
+            return std::move(*end);
+        turn < kSpins ? pause() : progress::progress();
+    }
+}
+
+Decision without_route(Decision::State state, std::string problem, int mpi_code = MPI_SUCCESS) {
+    Decision decision;
+    decision.state = state;
+    decision.problem = std::move(problem);
+    decision.mpi_code = mpi_code;
+    return decision;
+}
+
+Decision decision_at(const Agreement::End& end, const VoteRecord& all, int mpi_code) {
+    switch (end.how) {
+        case Agreement::End::How::kComplete:
+            return read(all);
+        case Agreement::End::How::kFailed:
+            return without_route(Decision::State::kMpiError, {}, mpi_code);
+        case Agreement::End::How::kClosed:
+            return without_route(Decision::State::kMismatch,
+                                 "the ranks' calls do not match, as another rank has found");
+        case Agreement::End::How::kGivenUp:
+            break;
+    }
+    return without_route(Decision::State::kTimeout, end.why);
+}
+
+Decision agree_by_mpi(comm::State& comm, std::uint64_t sequence, const std::shared_ptr<VoteExchange>& votes,
+                      const progress::Deadline& deadline) {
+    if (const int rc = start(*votes, comm); rc != MPI_SUCCESS)
+        return without_route(Decision::State::kMpiError, {}, rc);
+    MpiTransport transport(comm, votes, MpiTransport::Errors::kRaised);
+    JobMessages messages(comm, id_of(comm, sequence, patience(comm)));
+    Agreement agreement(place_of(comm), transport, messages, deadline, patience(comm), kEntered);
+    return decision_at(wait_for(agreement), votes->all, transport.code());
+}
+
+// The exchange has ended for this rank. Ranks that do not wait are in the real call by now, so those that find a
+// mismatch say so alone.
+Decision decision_of(comm::SharedPage& page, const PageTransport& transport) {
+    if (transport.all_match()) [[likely]]
+        return read(transport.all());
+    page.close();
+    return without_route(Decision::State::kMismatch, compare(transport.prints()));
+}
+
+Agreement::End wait_for(const comm::State& comm, PageTransport& transport, std::uint64_t sequence,
+                        const progress::Deadline& deadline) {
+    JobMessages messages(comm, id_of(comm, sequence, settings::values().timeout));
+    Agreement agreement(place_of(comm), transport, messages, deadline, settings::values().timeout, kEntered);
+    return wait_for(agreement);
+}
+
+Decision agree_by_page(comm::State& comm, const Fingerprint& print, const std::shared_ptr<VoteExchange>& votes,
+                       const progress::Deadline& deadline) {
+    comm::SharedPage& page = *comm.page;
+    PageTransport transport(page, place_of(comm), page_record(votes->mine, print), PageTransport::WaitsFor::kAll,
+                            votes->mine);
+    const Agreement::End end = wait_for(comm, transport, print.sequence, deadline);
+    if (end.how != Agreement::End::How::kComplete)
+        return decision_at(end, transport.all(), MPI_SUCCESS);
+    // Ranks that have started a non-blocking call wait for an exchange by MPI, which will find the mismatch. All ranks
+    // can take part in it unless one has published that it has host memory, and has gone on.
+    if (transport.some_nonblocking() && !has_host(transport.all())) {
+        page.close();
+        return agree_by_mpi(comm, print.sequence, votes, deadline);
+    }
+    return decision_of(page, transport);
+}
+
+}  // namespace
+
+int begin(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print, VoteExchange& exchange) {
+    print = print_of(call, vote, comm.agreed_calls++);
+    fill(exchange.mine, vote, true);
+    fill_print(exchange.mine, print);
+    if (comm.page != nullptr)
+        comm.page->publish_nonblocking(print.sequence, print.call);
+    return start(exchange, comm);
+}
+
+Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print) {
+    const report::trace::Part part("agreement");
+    print = print_of(call, vote, comm.agreed_calls++);
+    if (comm.votes == nullptr)
+        comm.votes = std::make_shared<VoteExchange>();
+    const std::shared_ptr<VoteExchange> votes = comm.votes;
+    fill(votes->mine, vote, false);
+    fill_print(votes->mine, print);
+    const progress::Deadline deadline(settings::values().timeout, comm.handle);
+    Decision decision = has_page(comm) ? agree_by_page(comm, print, votes, deadline)
+                                       : agree_by_mpi(comm, print.sequence, votes, deadline);
+    if (decision.state == Decision::State::kTimeout || decision.state == Decision::State::kMpiError)
+        comm.votes = nullptr;  // MPI may still work on it
+    return decision;
+}
+
+comm::SharedPage::Record host_record(const Call& call, const Vote& vote) {
+    VoteRecord record{};
+    fill(record, vote, false);
+    return page_record(record, print_of(call, vote, 0));
+}
+
+Decision tell_host(comm::State& comm, comm::SharedPage::Record record) {
+    const std::uint64_t sequence = comm.agreed_calls++;
+    number(record, sequence);
+    PageTransport transport(*comm.page, place_of(comm), record, PageTransport::WaitsFor::kNobody);
+    const double timeout = settings::values().timeout;
+    if (timeout > 0 || transport.step() != AgreementTransport::State::kComplete) [[unlikely]] {
+        const progress::Deadline deadline(timeout, comm.handle);
+        const Agreement::End end = wait_for(comm, transport, sequence, deadline);
+        if (end.how != Agreement::End::How::kComplete)
+            return decision_at(end, {}, MPI_SUCCESS);
+    }
+    return transport.all_match() ? Decision{} : decision_of(*comm.page, transport);
+}
+
+bool has_page(comm::State& comm) {
+    if (comm.page != nullptr && comm.page->closed())
+        comm.page.reset();
+    return comm.page != nullptr;
+}
+
+int share_page(comm::State& comm, const Fingerprint& print) {
+    const bool wanted = !comm.page_tried && print.sequence >= comm::SharedPage::kWorth &&
+                        comm.size <= comm::SharedPage::kMostRanks && settings::values().agree == settings::Agree::kFull;
+    if (!wanted)
+        return MPI_SUCCESS;
+    comm.page_tried = true;
+    return comm::SharedPage::make(comm);
+}
+
+std::string describe_mismatch(comm::State& comm, const Fingerprint& mine) {
+    std::vector<Fingerprint> all(static_cast<std::size_t>(comm.size));
+    real::Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm.handle);
+    return compare(all);
+}
+
+}  // namespace swy::coll
