@@ -16,11 +16,6 @@
 namespace swy::coll {
 namespace {
 
-// A communicator of MPI_Comm_idup has none before. Where none may be made, non-blocking calls are staged.
-int make_order(comm::State& comm) {
-    return comm.order != nullptr || comm.duplicated ? MPI_SUCCESS : comm::LaunchOrder::make(comm);
-}
-
 // How many set-ups a call waits for: calls that do not block may have begun others, for other devices.
 constexpr int kMostAwaited = 3;
 
@@ -96,7 +91,7 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
     // Where NCCL is still at work on a communicator, non-blocking calls agree already: made on the program's own
     // communicator they would not survive its MPI_Comm_free, which Open MPI does not hold back for them.
     into.soon = passes(call, into.route.reason) && !decision.any_host;
-    return into.route.carrier == Carrier::kNccl || into.soon ? make_order(comm) : MPI_SUCCESS;
+    return into.route.carrier == Carrier::kNccl || into.soon ? comm::LaunchOrder::make_if_missing(comm) : MPI_SUCCESS;
 }
 
 std::string in_words(const Call& call, const comm::State& comm) {

@@ -1,12 +1,9 @@
 #include "comm/buffer_slots.hpp"
 
-#include <algorithm>
 #include <utility>
 
-#include "call/private_comm.hpp"
 #include "progress/engine.hpp"
 #include "progress/wait.hpp"
-#include "real.hpp"
 
 namespace swy::comm {
 
@@ -25,22 +22,10 @@ void BufferSlots::retire() {
     nccl = nullptr;
 }
 
-int BufferSlots::make_order(State& state) {
-    MPI_Comm private_comm = MPI_COMM_NULL;
-    const int rc = call::make_private_comm(state.handle, &private_comm);
-    if (rc == MPI_SUCCESS)
-        order_ = LaunchOrder::adopt(state, private_comm);
-    return rc;
-}
-
-void BufferSlots::leave(const void* call) {
-    queue_.erase(std::remove(queue_.begin(), queue_.end(), call), queue_.end());
-}
-
 void BufferSlots::await() {
     const auto through = [this] {
         const progress::Hold hold;
-        return exchanges == 0 && begun == ended && queue_.empty();
+        return exchanges == 0 && begun == ended && calls == 0;
     };
     while (!through())
         progress::progress();

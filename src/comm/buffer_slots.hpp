@@ -1,18 +1,15 @@
 // What the extension's calls on several buffers of a process (src/ext/multi) keep with a communicator. A slot is one
-// buffer of one process; slots are numbered by rank, then by index. A communicator that has been used so has a private
-// communicator and a launch order, as comm/launch_order.hpp has them for other collectives, once a blocking call has
-// been made, and the NCCL communicator of its slots.
+// buffer of one process; slots are numbered by rank, then by index. A communicator that has been used so has the NCCL
+// communicator of its slots.
 #pragma once
 
 #include <mpi.h>
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "call/reason.hpp"
-#include "comm/launch_order.hpp"
 #include "comm/setup.hpp"
 #include "comm/state.hpp"
 #include "nccl/communicator.hpp"
@@ -28,22 +25,9 @@ class BufferSlots {
     BufferSlots(const BufferSlots&) = delete;
     BufferSlots& operator=(const BufferSlots&) = delete;
 
-    // Makes the private communicator and the launch order. The first blocking call does this, since MPI makes no
-    // communicator without waiting. (Open MPI 4.1's MPI_Comm_idup goes on in collectives on the communicator itself, at
-    // any time, which then match the program's.) Calls that start before use messages for what others do there
-    // (exchange.hpp). Collective. Returns MPI's code.
-    int make_order(State& state);
-    const std::shared_ptr<LaunchOrder>& order() const { return order_; }
-
-    // The calls in the program's order. Each makes its MPI calls on the private communicator, or is launched, when it
-    // is the first.
-    void enter(const void* call) { queue_.push_back(call); }
-    bool first(const void* call) const { return !queue_.empty() && queue_.front() == call; }
-    void leave(const void* call);
-
-    // Exchanges that were started on the communicator itself, which must not be freed before their end, nor while calls
-    // are queued. await() waits for both, with MPI's progress, not under the lock.
-    int exchanges = 0;
+    // The calls under way, and their exchanges on the communicator itself, which must not be freed before the end of
+    // both. await() waits for that, with MPI's progress, not under the lock.
+    int calls = 0, exchanges = 0;
     void await();
 
     // How many buffers each rank had in the last call; empty before the first. A call prepares for these before it has
@@ -61,14 +45,10 @@ class BufferSlots {
     std::uint64_t begun = 0, ended = 0;
     void end_setup(const std::vector<int>& devices, Setup::Result& result);
 
-    std::uint64_t calls = 0;  // number of the next call
-
     void retire();  // called when the communicator is being freed, after await()
 
   private:
     BufferSlots() = default;
-    std::shared_ptr<LaunchOrder> order_;
-    std::deque<const void*> queue_;
     bool tried_ = false;
     std::vector<int> devices_;  // this process's devices, to which `nccl` or `obstacle` belongs
 };

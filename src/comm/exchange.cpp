@@ -42,15 +42,6 @@ int Exchange::tag_of(std::int64_t number) {
 Exchange::Exchange(State& state, std::vector<int> tags) : rank_(state.rank), tags_(std::move(tags)) {
     for (int rank = 0; rank < state.size; ++rank)
         world_.push_back(world_rank(state, rank));
-    std::vector<int> order(world_.size());
-    std::iota(order.begin(), order.end(), 0);
-    const auto world_of = [this](int rank) { return world_[static_cast<std::size_t>(rank)]; };
-    std::sort(order.begin(), order.end(), [&](int a, int b) { return world_of(a) < world_of(b); });
-    const auto mine = std::find(order.begin(), order.end(), rank_);
-    if (mine != order.begin())
-        before_ = *(mine - 1);
-    if (mine + 1 != order.end())
-        after_ = *(mine + 1);
 }
 
 // Does not wait for the pending requests: MPI frees them when they are complete.
@@ -60,8 +51,6 @@ Exchange::~Exchange() {
     for (MPI_Request& request : pending_)
         if (!down && request != MPI_REQUEST_NULL)
             real::Request_free(&request);
-    if (!down)
-        give_up();
 }
 
 int Exchange::send(const void* data, int count, MPI_Datatype type, int to) {
@@ -178,35 +167,6 @@ bool Exchange::messages_done(int& code) {
 void Exchange::keep(const std::shared_ptr<void>& memory) {
     for (const MPI_Request request : std::exchange(pending_, {}))
         progress::keep_until(request, memory);
-}
-
-bool Exchange::arrived() {
-    if (before_ < 0 || arrived_)
-        return true;
-    const auto at = static_cast<std::size_t>(before_);
-    if (word_ == MPI_REQUEST_NULL &&
-        real::Irecv(nullptr, 0, MPI_BYTE, world_[at], tags_[static_cast<std::size_t>(rank_)], control_communicator(),
-                    &word_) != MPI_SUCCESS)
-        return false;
-    int done = 0;
-    arrived_ = progress::may_poll() && real::Test(&word_, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
-    return arrived_;
-}
-
-void Exchange::pass_on() {
-    if (after_ < 0)
-        return;
-    const auto at = static_cast<std::size_t>(after_);
-    MPI_Request sent = MPI_REQUEST_NULL;
-    if (real::Isend(nullptr, 0, MPI_BYTE, world_[at], tags_[at], control_communicator(), &sent) == MPI_SUCCESS)
-        real::Request_free(&sent);
-}
-
-void Exchange::give_up() {
-    if (word_ == MPI_REQUEST_NULL)
-        return;
-    real::Cancel(&word_);
-    real::Request_free(&word_);
 }
 
 }  // namespace swy::comm

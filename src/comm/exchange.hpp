@@ -46,12 +46,6 @@ class Exchange {
     // nobody tests the requests again.
     void keep(const std::shared_ptr<void>& memory);  // until no message that is under way uses it
 
-    // The launch token that this rank gets from the one before it, in the order of MPI_COMM_WORLD, and passes on to the
-    // next: as LaunchOrder's (launch_order.hpp).
-    bool arrived();
-    void pass_on();
-    void give_up();
-
     int rank() const { return rank_; }
     int size() const { return static_cast<int>(world_.size()); }
     const std::vector<int>& world() const { return world_; }  // the ranks as ranks of MPI_COMM_WORLD
@@ -74,11 +68,8 @@ class Exchange {
     const int rank_;
     std::vector<int> world_;
     const std::vector<int> tags_;
-    int before_ = -1, after_ = -1;  // ranks; -1: none
     std::vector<MPI_Request> pending_;
     Round round_;
-    bool arrived_ = false;
-    MPI_Request word_ = MPI_REQUEST_NULL;
 };
 
 }  // namespace swy::comm

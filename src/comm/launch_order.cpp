@@ -6,24 +6,12 @@
 
 #include "call/hash.hpp"
 #include "call/private_comm.hpp"
-#include "comm/world.hpp"
 #include "progress/engine.hpp"
-#include "progress/keep_until.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
 
 namespace swy::comm {
 namespace {
-
-// All tokens have one tag, so that they come in the order in which they were sent.
-constexpr int kTag = 1;
-
-struct Busy {
-    const nccl::Communicator* with = nullptr;
-    int operations = 0;
-    int waiting = 0;  // claims for other communicators: later ones for `with` do not overtake them
-};
-Busy busy;
 
 std::atomic<std::int64_t> last_number{0};  // that agree_on_number() has drawn or learnt of
 
@@ -40,57 +28,26 @@ int agree_on_number(const State& state, bool& all, std::int64_t& number) {
 }
 
 int LaunchOrder::make(State& state) {
-    std::shared_ptr<LaunchOrder> order(new LaunchOrder);
     // A rank without a private communicator would not agree where the others do, so all have one or none has.
-    bool all = call::make_private_comm_with_topology(state.handle, &order->private_comm_) == MPI_SUCCESS;
-    const int rc = agree_on_number(state, all, order->number_);
-    if (rc != MPI_SUCCESS || !all)
-        return rc;
-    order->find_place(state);
-    order->owner_ = &state;
-    state.order = std::move(order);
-    return MPI_SUCCESS;
-}
-
-std::shared_ptr<LaunchOrder> LaunchOrder::adopt(State& state, MPI_Comm private_comm) {
-    std::shared_ptr<LaunchOrder> order(new LaunchOrder);
-    order->private_comm_ = private_comm;
-    order->find_place(state);
-    return order;
-}
-
-void LaunchOrder::find_place(State& state) {
-    const int mine = world_rank(state, state.rank);
-    int highest_before = -1;
-    int lowest_after = -1;
-    for (int rank = 0; rank < state.size; ++rank) {
-        const int world = world_rank(state, rank);
-        if (world < mine && world > highest_before) {
-            highest_before = world;
-            before_ = rank;
-        }
-        if (world > mine && (lowest_after < 0 || world < lowest_after)) {
-            lowest_after = world;
-            after_ = rank;
-        }
+    MPI_Comm private_comm = MPI_COMM_NULL;
+    bool all = call::make_private_comm_with_topology(state.handle, &private_comm) == MPI_SUCCESS;
+    std::int64_t number = 0;
+    const int rc = agree_on_number(state, all, number);
+    if (rc == MPI_SUCCESS && all) {
+        state.order = std::make_shared<LaunchOrder>(std::make_unique<MessageTokens>(state, private_comm), number);
+        state.order->private_comm_ = private_comm;
+        state.order->owner_ = &state;
+    } else if (private_comm != MPI_COMM_NULL) {
+        real::Comm_free(&private_comm);
     }
+    return rc;
 }
 
 LaunchOrder::~LaunchOrder() {
     int down = 0;
     real::Finalized(&down);
-    if (down)
-        return;
-    if (next_token_ != MPI_REQUEST_NULL) {
-        real::Cancel(&next_token_);
-        real::Request_free(&next_token_);
-    }
-    while (!sent_.empty() && sent_first()) {
-    }
-    const auto sent = std::make_shared<std::deque<Sent>>(std::move(sent_));
-    for (const Sent& one : *sent)
-        progress::keep_until(one.request, sent);
-    if (private_comm_ != MPI_COMM_NULL)
+    tokens_.reset();
+    if (!down && private_comm_ != MPI_COMM_NULL)
         real::Comm_free(&private_comm_);
 }
 
@@ -103,20 +60,14 @@ void LaunchOrder::leave(const void* operation) {
 }
 
 bool LaunchOrder::arrived(const Launch& launch) {
-    if (before_ == MPI_PROC_NULL)
+    if (tokens_->before() == MPI_PROC_NULL)
         return true;
     receive_token();
     return has_token_ && token_ == launch;
 }
 
 void LaunchOrder::receive_token() {
-    while (!has_token_) {
-        if (next_token_ == MPI_REQUEST_NULL &&
-            real::Irecv(&token_, sizeof token_, MPI_BYTE, before_, kTag, private_comm_, &next_token_) != MPI_SUCCESS)
-            return;
-        int done = 0;
-        if (!progress::may_poll() || real::Test(&next_token_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done)
-            return;
+    while (!has_token_ && tokens_->receive(token_)) {
         const auto nobodys = std::find(given_up_.begin(), given_up_.end(), token_);
         has_token_ = nobodys == given_up_.end();
         if (!has_token_)
@@ -126,26 +77,11 @@ void LaunchOrder::receive_token() {
 
 void LaunchOrder::pass_token(const Launch& launch) {
     has_token_ = false;
-    if (after_ == MPI_PROC_NULL)
-        return;
-    if (!sent_.empty())
-        sent_first();
-    Sent& sent = sent_.emplace_back(Sent{launch});
-    if (real::Isend(&sent.token, sizeof sent.token, MPI_BYTE, after_, kTag, private_comm_, &sent.request) !=
-        MPI_SUCCESS)
-        sent_.pop_back();
-}
-
-// Has MPI sent the oldest token? Then it is removed.
-bool LaunchOrder::sent_first() {
-    int done = 0;
-    if (real::Test(&sent_.front().request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done)
-        sent_.pop_front();
-    return done != 0;
+    tokens_->send(launch);
 }
 
 void LaunchOrder::give_up(const Launch& launch) {
-    if (before_ == MPI_PROC_NULL)
+    if (tokens_->before() == MPI_PROC_NULL)
         return;
     if (has_token_ && token_ == launch)
         has_token_ = false;
@@ -162,31 +98,36 @@ void LaunchOrder::await_agreements() const {
         progress::progress();
 }
 
+Gpus& Gpus::of_process() {
+    static constinit Gpus gpus;
+    return gpus;
+}
+
 bool GpuClaim::begin(const nccl::Communicator* communicator) {
     if (has_)
         return true;
-    const bool free = busy.operations == 0;
-    if (!free && (busy.with != communicator || busy.waiting != 0)) {
-        if (busy.with != communicator && !waits_) {
+    const bool others = gpus_.operations_ != 0 && gpus_.with_ != communicator;
+    if (others || (gpus_.operations_ != 0 && gpus_.waiting_ != 0)) {
+        if (others && !waits_) {
             waits_ = true;
-            ++busy.waiting;
+            ++gpus_.waiting_;
         }
         return false;
     }
     if (waits_)
-        --busy.waiting;
+        --gpus_.waiting_;
     waits_ = false;
     has_ = true;
-    busy.with = communicator;
-    ++busy.operations;
+    gpus_.with_ = communicator;
+    ++gpus_.operations_;
     return true;
 }
 
 void GpuClaim::end() {
     if (waits_)
-        --busy.waiting;
+        --gpus_.waiting_;
     if (has_)
-        --busy.operations;
+        --gpus_.operations_;
     has_ = waits_ = false;
 }
 

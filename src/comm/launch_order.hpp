@@ -24,9 +24,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "comm/job_messages.hpp"
+#include "comm/launch_tokens.hpp"
 #include "comm/state.hpp"
 
 namespace swy::comm {
@@ -41,8 +43,14 @@ class LaunchOrder {
     // code.
     static int make(State& state);
 
-    // Makes a launch order on a private communicator that the caller has made: for buffer_slots.hpp. Local.
-    static std::shared_ptr<LaunchOrder> adopt(State& state, MPI_Comm private_comm);
+    // The same where it has none and may get one. Open MPI would hang if a communicator were made while MPI_Comm_idup
+    // is making one of the same ranks. Where none may be made, calls that do not block are staged.
+    static int make_if_missing(State& state) {
+        return state.order != nullptr || state.duplicated ? MPI_SUCCESS : make(state);
+    }
+
+    LaunchOrder(std::unique_ptr<LaunchTokens> tokens, std::int64_t number)
+        : tokens_(std::move(tokens)), number_(number) {}
     ~LaunchOrder();
     LaunchOrder(const LaunchOrder&) = delete;
     LaunchOrder& operator=(const LaunchOrder&) = delete;
@@ -58,23 +66,17 @@ class LaunchOrder {
     void enter(const void* operation) { queue_.push_back(operation); }
     bool first(const void* operation) const { return !queue_.empty() && queue_.front() == operation; }
     void leave(const void* operation);
-    bool empty() const { return queue_.empty(); }
 
-    // Identifies an operation, alike on all ranks: its number among those that have been agreed on and, for a
-    // persistent one, which start it is, from 1 on. No two operations have the same.
-    struct Launch {
-        std::uint64_t number = 0, start = 0;
-        bool operator==(const Launch&) const = default;
-    };
+    using Launch = comm::Launch;
     // Returns the operation's id among the ranks, which no other operation of theirs has. Never 0.
     OperationId id_of(const Launch& launch) const;
-    // Does this operation come next, and have all ranks launched it that are to do so before this one? Calls MPI_Test.
+    // Does this operation come next, and have all ranks launched it that are to do so before this one? Receives tokens.
     bool arrived(const Launch& launch);
     void pass_token(const Launch& launch);  // this process has launched it
     void give_up(const Launch& launch);     // it will not be launched here: its token, should it arrive, is dropped
 
-    // Returns the rank whose launch token this process still needs, or MPI_PROC_NULL if none. Calls MPI_Test.
-    int missing(const Launch& launch) { return arrived(launch) ? MPI_PROC_NULL : before_; }
+    // Returns the rank whose launch token this process still needs, or MPI_PROC_NULL if none. Receives tokens.
+    int missing(const Launch& launch) { return arrived(launch) ? MPI_PROC_NULL : tokens_->before(); }
 
     // The operation that NCCL is being asked to launch: until that is finished NCCL takes nothing else on the
     // communicator.
@@ -90,35 +92,43 @@ class LaunchOrder {
     void owner_is_gone() { owner_ = nullptr; }
 
   private:
-    struct Sent {
-        Launch token;
-        MPI_Request request = MPI_REQUEST_NULL;
-    };
-    LaunchOrder() = default;
-    void find_place(State& state);
-    bool sent_first();
     void receive_token();
+
     State* owner_ = nullptr;
     MPI_Comm private_comm_ = MPI_COMM_NULL;
-    int before_ = MPI_PROC_NULL, after_ = MPI_PROC_NULL;  // in the order of MPI_COMM_WORLD
+    std::unique_ptr<LaunchTokens> tokens_;
+    const std::int64_t number_;
     std::deque<const void*> queue_;
-    std::int64_t number_ = 0;
     bool has_token_ = false;
-    Launch token_;  // received, or where the next one will be
-    MPI_Request next_token_ = MPI_REQUEST_NULL;
-    std::deque<Sent> sent_;  // MPI may still read there
+    Launch token_;
     std::vector<Launch> given_up_;
 };
 
-// A claim to this process's GPUs, which work for one NCCL communicator at a time.
+// The GPUs of a process, which work for one NCCL communicator at a time.
+class Gpus {
+  public:
+    static Gpus& of_process();
+
+  private:
+    friend class GpuClaim;
+    const nccl::Communicator* with_ = nullptr;
+    int operations_ = 0;
+    int waiting_ = 0;  // claims for other communicators: later ones for `with_` do not overtake them
+};
+
+// An operation's claim to them.
 class GpuClaim {
   public:
+    explicit GpuClaim(Gpus& gpus = Gpus::of_process()) : gpus_(gpus) {}
     ~GpuClaim() { end(); }
+    GpuClaim(const GpuClaim&) = delete;
+    GpuClaim& operator=(const GpuClaim&) = delete;
     // May something be launched on `communicator` now? Once true, it stays so until end().
     bool begin(const nccl::Communicator* communicator);
     void end();
 
   private:
+    Gpus& gpus_;
     bool has_ = false, waits_ = false;
 };
 

@@ -11,6 +11,7 @@ comm_sources = \
     src/comm/exchange.cpp src/comm/exchange.hpp \
     src/comm/setup_facts.cpp src/comm/setup_facts.hpp \
     src/comm/launch_order.cpp src/comm/launch_order.hpp \
+    src/comm/launch_tokens.cpp src/comm/launch_tokens.hpp \
     src/comm/buffer_slots.cpp src/comm/buffer_slots.hpp \
     src/comm/merged.cpp src/comm/merged.hpp \
     src/comm/state.cpp src/comm/state.hpp \

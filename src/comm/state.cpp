@@ -208,8 +208,6 @@ bool revoke_private_comms() {
             error::revoke(state->merged);
         if (state->order != nullptr)
             error::revoke(state->order->private_comm());
-        if (state->slots != nullptr && state->slots->order() != nullptr)
-            error::revoke(state->slots->order()->private_comm());
     }
     return any;
 }

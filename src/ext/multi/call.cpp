@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "comm/buffer_slots.hpp"
 #include "comm/exchange.hpp"
 #include "datatype/extension.hpp"
 #include "error/error.hpp"
@@ -73,8 +72,8 @@ comm::State* state_of(const ListCall& call, std::string& problem) {
 }
 
 std::string problem_with_first(const ListCall& call, comm::State& state) {
-    if (comm::BufferSlots::of(state)->order() != nullptr || comm::Exchange::possible(state) ||
-        (call.request == nullptr && !state.duplicated))
+    if (state.order != nullptr || comm::Exchange::possible(state) ||
+        (!state.duplicated && (call.request == nullptr || state.size == 1)))
         return {};
     return "where no process has a GPU, or they are of jobs that were started apart, the first collective on several "
            "buffers on a communicator must be one that blocks, if only with nbufs 0, and not come after an "

@@ -1,6 +1,6 @@
 // The communication by which the ranks of a collective on several buffers do what remains after they have exchanged
-// their facts: the communicator's private communicator and its launch order where they exist, messages where no
-// blocking call has made them yet. Only collective.cpp uses this, under the engine's lock.
+// their facts: the communicator's private communicator where it has one, otherwise messages. Only collective.cpp uses
+// this, under the engine's lock.
 #pragma once
 
 #include <mpi.h>
@@ -28,18 +28,6 @@ class Channel {
         : order_(std::move(order)), exchange_(state, std::move(tags)) {}
 
     comm::Exchange& exchange() { return exchange_; }
-
-    // As the functions of LaunchOrder; `number` is the call's.
-    bool arrived(std::uint64_t number) { return order_ ? order_->arrived({number}) : exchange_.arrived(); }
-    void pass_on(std::uint64_t number) { order_ ? order_->pass_token({number}) : exchange_.pass_on(); }
-    // The call will not be launched. `first`: it is the first of the communicator's calls, so its launch token may have
-    // been asked for.
-    void give_up(std::uint64_t number, bool first) {
-        if (order_)
-            order_->give_up({number});
-        else if (first)
-            exchange_.give_up();
-    }
 
     int begin(HostWork& work) { return order_ ? work.call(order_->private_comm(), &request_) : work.call(exchange_); }
     bool done(int& code) {  // calls MPI_Test; `code` is MPI's

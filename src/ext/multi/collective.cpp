@@ -22,6 +22,7 @@
 #include "comm/buffer_slots.hpp"
 #include "comm/contribution.hpp"
 #include "comm/exchange.hpp"
+#include "comm/launch_order.hpp"
 #include "comm/state.hpp"
 #include "error/error.hpp"
 #include "error/required.hpp"
@@ -60,19 +61,21 @@ class Collective final : public coll::Collective {
         if (done())
             return;
         const progress::Hold hold;  // reached when creating the call has failed
-        comm_->leave(this);
+        leave();
     }
 
     // Must not be called under the lock. Returns MPI's code.
     int begin(comm::State& state) {
-        // Open MPI would hang if a communicator were made while MPI_Comm_idup is making one of the same ranks.
-        if (blocking_ && comm_->order() == nullptr && !state.duplicated)
-            if (const int rc = comm_->make_order(state); rc != MPI_SUCCESS)
+        if (blocking_ || state.size == 1)
+            if (const int rc = comm::LaunchOrder::make_if_missing(state); rc != MPI_SUCCESS)
                 return rc;
+        order_ = state.order;
+        if (order_ == nullptr && !comm::Exchange::possible(state))
+            return error::raise(owner(), MPI_ERR_OTHER,
+                                fmt::format("{}: MPI could make no private communicator", name(call())));
         std::vector<int> before;
         {
             const progress::Hold hold;
-            order_ = comm_->order();
             before = comm_->counts;
             nccl_failed_ = comm_->nccl_failed();
             mine_.attempts = comm_->ended;
@@ -86,31 +89,21 @@ class Collective final : public coll::Collective {
         if (rc != MPI_SUCCESS)
             return rc;
         const progress::Hold hold;
-        comm_->enter(this);
+        enter();
         ++comm_->exchanges;
         const comm::OperationId what =
-            state.spans_jobs ? 0 : comm::numbered(state, comm::Numbered::kMultiEntered, word());
+            state.spans_jobs ? 0 : comm::numbered(state, comm::Numbered::kMultiEntered, number());
         asking_.emplace(state, facts_, what, coll::kEntered);
         state_ = State::kAsking;
         return rc;
     }
 
   private:
-    enum class State : std::uint8_t {
-        kNew,
-        kAsking,
-        kSetUp,
-        kTelling,
-        kWaiting,
-        kLaunched,
-        kCopying,
-        kCalling,
-        kCopied
-    };
+    enum class State : std::uint8_t { kNew, kAsking, kSetUp, kTelling, kLaunching, kCopying, kCalling, kCopied };
 
     // Determines everything that can be known before the other ranks' facts arrive.
     void determine(const std::vector<int>& before) {
-        mine_.print = fingerprint(kept_, comm_->calls++);
+        mine_.print = fingerprint(kept_, state_of_.agreed_calls++);
         mine_.slots = kept_.buffers();
         mine_.in_flight = under_way_->wants_turn();
         const Survey survey = survey_of(kept_);
@@ -121,6 +114,7 @@ class Collective final : public coll::Collective {
                                   : settings::values().nccl == settings::Nccl::kNo   ? Reason::kNcclOff
                                   : nccl_failed_ && settings::stages_after_failure() ? Reason::kNcclFailed
                                   : under_way_->must_be_staged()                     ? Reason::kThreads
+                                  : order_ == nullptr                                ? Reason::kNotReady
                                                                                      : Reason::kNone;
         mine_.obstacle = static_cast<std::uint8_t>(before_all);
         const bool host_alone = kept_.buffers() > 0 && !mine_.device;
@@ -164,9 +158,7 @@ class Collective final : public coll::Collective {
                 return readied();
             case State::kAsking:
                 return exchanged();
-            case State::kWaiting:
-                return launch();
-            case State::kLaunched:
+            case State::kLaunching:
                 return step_launch();
             case State::kCopying:
                 return call_mpi();
@@ -184,13 +176,13 @@ class Collective final : public coll::Collective {
             if (!failure.has_value())
                 return false;
             --comm_->exchanges;
-            asking_.reset();
             if (!failure->empty()) {
                 fail_here(MPI_ERR_OTHER, *failure);
                 return true;
             }
+            asking_.reset();
         }
-        if (!comm_->first(this))
+        if (!first())
             return false;
         decide();
         return true;
@@ -203,7 +195,7 @@ class Collective final : public coll::Collective {
         channel_.emplace(order_, state_of_, tags(facts_->all, &Fact::tag));
         if (!state_of_.spans_jobs)
             part_ = {order_ != nullptr ? order_->private_comm() : state_of_.handle,
-                     comm::numbered(state_of_, comm::Numbered::kMulti, word())};
+                     comm::numbered(state_of_, comm::Numbered::kMulti, number())};
         any_device_ = decision.any_device;
         in_order_ = decision.in_flight;
         if (decision.mpi_class != MPI_SUCCESS)
@@ -262,8 +254,12 @@ class Collective final : public coll::Collective {
     void take(Reason why) {
         if (any_device_ && why == Reason::kNone) {
             record_.route(Carrier::kNccl, Reason::kNone, all_bytes());
-            state_ = State::kWaiting;
-            deadline_.emplace(settings::values().timeout, state_of_.handle);
+            state_ = State::kLaunching;
+            // A blocking call is launched by all ranks at once if, on every rank, no other operation is launched in
+            // launch order meanwhile: see comm/launch_order.hpp and coll/concurrent_collectives.hpp.
+            const bool in_order = in_order_ || !blocking_;
+            launch_.emplace(std::move(operation_), order_, comm::Launch{number()},
+                            in_order ? coll::OrderedLaunch::Turn::kInOrder : coll::OrderedLaunch::Turn::kAtOnce);
             return;
         }
         operation_.reset();
@@ -286,57 +282,48 @@ class Collective final : public coll::Collective {
         note(failure);
     }
 
-    // A blocking call is launched by all ranks at once if, on every rank, no other operation is launched in launch
-    // order meanwhile: see comm/launch_order.hpp and coll/concurrent_collectives.hpp.
-    bool launch() {
-        const bool in_order = in_order_ || !blocking_;
-        if (deadline_->passed()) {
-            fail_here(MPI_ERR_OTHER,
-                      coll::not_launched(*deadline_, order_ ? order_->missing({word()}) : MPI_PROC_NULL));
-            return true;
-        }
-        if (!comm_->first(this))
-            return false;
-        if (in_order && !channel_->arrived(word()))
-            return false;
-        if (in_order && operation_ != nullptr && !claim_.begin(&operation_->communicator()))
-            return false;
-        if (operation_ != nullptr)
-            operation_->launch();
-        if (in_order)
-            channel_->pass_on(word());
-        state_ = State::kLaunched;
+    bool step_launch() {
+        const bool moved = launch_->step(first());
+        if (launch_->launch_finished())
+            leave_queue();
+        if (!launch_->done())
+            return moved;
+        if (const std::string failure = launch_->failure(); !failure.empty())
+            fail_here(MPI_ERR_OTHER, failure);
+        else
+            end({});
         return true;
     }
 
-    std::uint64_t word() const { return mine_.print.sequence; }
+    std::uint64_t number() const { return mine_.print.sequence; }
 
-    bool step_launch() {
-        if (operation_ == nullptr) {
-            end({});
-            return true;
-        }
-        const bool moved = operation_->step();
-        if (operation_->launch_finished())
-            comm_->leave(this);
-        const auto ended = nccl::ended(*operation_, *deadline_);
-        if (!ended)
-            return moved;
-        if (ended->empty())
-            end({});
-        else
-            fail_here(MPI_ERR_OTHER, *ended);
-        return true;
+    // Its place among the communicator's collectives. Without a launch order it needs none: it is staged, by messages
+    // of its own.
+    void enter() {
+        ++comm_->calls;
+        entered_ = true;
+        if (order_ != nullptr)
+            order_->enter(this);
+    }
+    bool first() const { return order_ == nullptr || order_->first(this); }
+    void leave() {
+        if (std::exchange(entered_, false))
+            --comm_->calls;
+        leave_queue();
+    }
+    void leave_queue() {
+        if (order_ != nullptr)
+            order_->leave(this);
     }
 
     // The other ranks wait for this rank's part, whether the copy has succeeded or not: see staging/staged.hpp.
     bool call_mpi() {
         bool in = false;
         spoil(host_->query_in(in));
-        if (!in || !comm_->first(this) || !part_.told())
+        if (!in || !first() || !part_.told())
             return false;
         const int rc = channel_->begin(*host_);
-        comm_->leave(this);
+        leave_queue();
         if (rc != MPI_SUCCESS) {
             note(HostWork::failed(call(), rc));
             end_failed();
@@ -382,11 +369,9 @@ class Collective final : public coll::Collective {
         outcome_.text = failure.text;
     }
 
-    void failing(const std::string& why) override {
-        if (operation_ != nullptr && (state_ == State::kWaiting || state_ == State::kLaunched))
-            operation_->communicator().fail(why);
-        if (state_ == State::kWaiting)
-            channel_->give_up(word(), comm_->first(this));
+    void failing(const std::string&) override {
+        if (order_ != nullptr && asking_.has_value())
+            order_->give_up({number()});
     }
 
     void end_failed() { end(std::move(outcome_)); }
@@ -394,8 +379,9 @@ class Collective final : public coll::Collective {
     void end(progress::Outcome outcome) override {
         if (outcome.mpi_class == MPI_SUCCESS)
             tell();
-        comm_->leave(this);
-        claim_.end();
+        leave();
+        asking_.reset();
+        launch_.reset();
         operation_.reset();
         using Used = std::pair<std::unique_ptr<HostWork>, std::shared_ptr<void>>;
         if (channel_)
@@ -419,20 +405,20 @@ class Collective final : public coll::Collective {
     const bool blocking_;
     comm::State& state_of_;
     const std::shared_ptr<comm::BufferSlots> comm_;
-    std::shared_ptr<comm::LaunchOrder> order_;  // null where messages take its place
+    std::shared_ptr<comm::LaunchOrder> order_;  // null where messages take the place of its private communicator
     std::optional<coll::ConcurrentCollectives> under_way_;
     Fact mine_;
     const std::shared_ptr<Facts> facts_;
     std::optional<coll::PendingAgreement> asking_;
     std::optional<SlotCounts> slots_;
-    bool any_device_ = false, in_order_ = false, nccl_failed_ = false;
+    bool any_device_ = false, in_order_ = false, nccl_failed_ = false, entered_ = false;
     std::unique_ptr<nccl::Operation> operation_;
     std::unique_ptr<HostWork> host_;
     std::optional<Channel> channel_;
     std::optional<Setup> setup_;
     progress::Outcome outcome_;
     comm::Contribution part_;  // this rank's part in the real call
-    comm::GpuClaim claim_;
+    std::optional<coll::OrderedLaunch> launch_;
     std::optional<progress::Deadline> deadline_;
     State state_ = State::kNew;
 };
