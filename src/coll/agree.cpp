@@ -1,6 +1,8 @@
 #include "coll/agree.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -77,6 +79,14 @@ Decision decision_at(const Agreement::End& end, const VoteRecord& all, int mpi_c
     return without_route(Decision::State::kTimeout, end.why);
 }
 
+// In milliseconds. Only where ranks give up is it asked.
+std::int64_t time_of_vote() {
+    if (settings::values().timeout <= 0)
+        return 0;
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
 Decision agree_by_mpi(comm::State& comm, std::uint64_t sequence, const std::shared_ptr<VoteExchange>& votes,
                       const progress::Deadline& deadline) {
     if (const int rc = start(*votes, comm); rc != MPI_SUCCESS)
@@ -113,11 +123,21 @@ Decision agree_by_page(comm::State& comm, const Fingerprint& print, const std::s
         return decision_at(end, transport.all(), MPI_SUCCESS);
     // Ranks that have started a non-blocking call wait for an exchange by MPI, which will find the mismatch. All ranks
     // can take part in it unless one has published that it has host memory, and has gone on.
-    if (transport.some_nonblocking() && !has_host(transport.all())) {
+    if (transport.some_nonblocking() && !read(transport.all()).any_host) {
         page.close();
         return agree_by_mpi(comm, print.sequence, votes, deadline);
     }
     return decision_of(page, transport);
+}
+
+// A rank may come just when another one gives up, and have all votes before it has that one's message. It must not go
+// on alone. The votes have their times, so all ranks that have them know alike whether that may be so: where the last
+// rank came late by half of what ranks wait, or more, they vote again, and who has given up is not there. Clocks that
+// differ cost the second vote, and no more. Ranks with host memory have gone on by then.
+bool may_be_alone(const Decision& decision) {
+    const double limit = settings::values().timeout;
+    return limit > 0 && decision.state == Decision::State::kAgreed && !decision.any_host &&
+           static_cast<double>(decision.spread) >= limit * 1e3 / 2;
 }
 
 }  // namespace
@@ -139,9 +159,15 @@ Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprin
     const std::shared_ptr<VoteExchange> votes = comm.votes;
     fill(votes->mine, vote, false);
     fill_print(votes->mine, print);
+    fill_time(votes->mine, time_of_vote());
     const progress::Deadline deadline(settings::values().timeout, comm.handle);
     Decision decision = has_page(comm) ? agree_by_page(comm, print, votes, deadline)
                                        : agree_by_mpi(comm, print.sequence, votes, deadline);
+    while (may_be_alone(decision)) {
+        fill_time(votes->mine, time_of_vote());
+        decision =
+            agree_by_mpi(comm, print.sequence, votes, progress::Deadline(settings::values().timeout, comm.handle));
+    }
     if (decision.state == Decision::State::kTimeout || decision.state == Decision::State::kMpiError)
         comm.votes = nullptr;  // MPI may still work on it
     return decision;
@@ -155,7 +181,7 @@ comm::SharedPage::Record host_record(const Call& call, const Vote& vote) {
 
 Decision tell_host(comm::State& comm, comm::SharedPage::Record record) {
     const std::uint64_t sequence = comm.agreed_calls++;
-    number(record, sequence);
+    number(record, sequence, time_of_vote());
     PageTransport transport(*comm.page, place_of(comm), record, PageTransport::WaitsFor::kNobody);
     const double timeout = settings::values().timeout;
     if (timeout > 0 || transport.step() != AgreementTransport::State::kComplete) [[unlikely]] {

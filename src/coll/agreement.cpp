@@ -37,16 +37,20 @@ Agreement::Agreement(Place place, AgreementTransport& transport, AgreementMessag
 
 std::optional<Agreement::End> Agreement::step() {
     switch (transport_.step()) {
-        case AgreementTransport::State::kComplete:
-            if (std::string why = messages_.failure_elsewhere(); !why.empty())
-                return End{End::How::kGivenUp, std::move(why)};
-            return End{};
+        case AgreementTransport::State::kComplete: {
+            std::string why = messages_.failure_elsewhere();
+            return End{why.empty() ? End::How::kComplete : End::How::kGivenUp, std::move(why)};
+        }
         case AgreementTransport::State::kFailed:
             return End{End::How::kFailed, {}};
         case AgreementTransport::State::kClosed:
             return End{End::How::kClosed, {}};
         case AgreementTransport::State::kPending:
             break;
+    }
+    if (std::string why = messages_.failure_elsewhere(); !why.empty()) {
+        transport_.give_up();
+        return End{End::How::kGivenUp, std::move(why)};
     }
     if (deadline_.passed())
         return give_up();

@@ -30,6 +30,8 @@ enum Field : std::size_t {
     kSetups,  // of a smallest value: kMostSetups less that
     kPrint,
     kPrintComplement,
+    kLatest,    // when the last rank voted
+    kEarliest,  // when the first one did, negated
     kFields
 };
 static_assert(kFields == std::tuple_size_v<VoteRecord>);
@@ -45,7 +47,8 @@ std::int64_t hash(const Fingerprint& print) {
     return static_cast<std::int64_t>(h);
 }
 
-// On a page the fields before the fingerprint's share one 64-bit integer.
+// On a page the fields before the fingerprint's share one 64-bit integer. Then comes the fingerprint, and the time.
+constexpr std::size_t kTime = 4;
 constexpr std::size_t kFlags = kPrint;
 constexpr unsigned kBits = 3;  // of a flag
 constexpr unsigned kReasonBits = 8;
@@ -57,7 +60,7 @@ constexpr std::int64_t mask_of(std::size_t field) {
     return field == kSetups ? kMostSetups : (1 << (field == kObstacle ? kReasonBits : kBits)) - 1;
 }
 static_assert(shift_of(kSetups) == 32 && kReasons < 1 << kReasonBits);
-static_assert(sizeof(comm::SharedPage::Record) == sizeof(std::int64_t) + sizeof(Fingerprint));
+static_assert(sizeof(comm::SharedPage::Record) == 2 * sizeof(std::int64_t) + sizeof(Fingerprint));
 
 std::int64_t flag_in(const comm::SharedPage::Record& words, std::size_t field) {
     return words[0] >> shift_of(field) & mask_of(field);
@@ -107,6 +110,11 @@ void fill(VoteRecord& record, const Vote& vote, bool nonblocking) {
     record[kSetups] = kMostSetups - static_cast<std::int64_t>(vote.setups);
 }
 
+void fill_time(VoteRecord& record, std::int64_t now) {
+    record[kLatest] = now;
+    record[kEarliest] = -now;
+}
+
 void fill_print(VoteRecord& record, const Fingerprint& print) {
     record[kPrint] = hash(print);
     record[kPrintComplement] = ~record[kPrint];
@@ -129,6 +137,7 @@ Decision read(const VoteRecord& all) {
     decision.in_flight = all[kInFlight] != 0;
     decision.nonblocking = all[kNonblocking] != 0;
     decision.setups = static_cast<std::uint64_t>(kMostSetups - all[kSetups]);
+    decision.spread = all[kLatest] + all[kEarliest];
     // max(x) == ~max(~x) = min(x) exactly when every rank has the same x.
     if (all[kPrint] != ~all[kPrintComplement])
         decision.state = Decision::State::kMismatch;
@@ -140,12 +149,14 @@ comm::SharedPage::Record page_record(const VoteRecord& record, const Fingerprint
     for (std::size_t field = 0; field < kFlags; ++field)
         words[0] |= record[field] << shift_of(field);
     std::memcpy(&words[1], &print, sizeof print);
+    words[kTime] = record[kLatest];
     return words;
 }
 
-void number(comm::SharedPage::Record& words, std::uint64_t sequence) {
+void number(comm::SharedPage::Record& words, std::uint64_t sequence, std::int64_t now) {
     static_assert(offsetof(Fingerprint, sequence) == 0);
     std::memcpy(&words[1], &sequence, sizeof sequence);
+    words[kTime] = now;
 }
 
 Fingerprint print_in(const comm::SharedPage::Record& words) {
@@ -155,20 +166,18 @@ Fingerprint print_in(const comm::SharedPage::Record& words) {
 }
 
 bool same_print(const comm::SharedPage::Record& a, const comm::SharedPage::Record& b) {
-    return std::equal(a.begin() + 1, a.end(), b.begin() + 1);
+    return std::equal(a.begin() + 1, a.begin() + kTime, b.begin() + 1);
 }
 
 bool has_device(const comm::SharedPage::Record& words) {
     return flag_in(words, kDevice) != 0;
 }
 
-bool has_host(const VoteRecord& record) {
-    return record[kHost] != 0;
-}
-
 void add(VoteRecord& all, const comm::SharedPage::Record& words) {
     for (std::size_t field = 0; field < kFlags; ++field)
         all[field] = std::max(all[field], flag_in(words, field));
+    all[kLatest] = std::max(all[kLatest], words[kTime]);
+    all[kEarliest] = std::max(all[kEarliest], -words[kTime]);
 }
 
 std::string compare(const std::vector<Fingerprint>& by_rank) {

@@ -43,6 +43,7 @@ struct Decision {
     bool needs_setup = false;  // or has not ended the last one
     bool nonblocking = false;  // a rank has made a non-blocking call
     std::uint64_t setups = 0;  // set-ups that all ranks have ended
+    std::int64_t spread = 0;   // milliseconds between the first rank's vote and the last one's
     Reason obstacle = Reason::kNone;
     std::string problem;  // error text: with kTimeout, and with kMismatch unless the ranks have to be asked for it
 };
@@ -63,9 +64,10 @@ std::string in_words(const Fingerprint& print);
 
 // A vote as MPI reduces it. One reduction by MPI_MAX decides everything: a flag's maximum is "any", a value's and its
 // complement's together say "all equal".
-using VoteRecord = std::array<std::int64_t, 12>;
+using VoteRecord = std::array<std::int64_t, 14>;
 
 void fill(VoteRecord& record, const Vote& vote, bool nonblocking);
+void fill_time(VoteRecord& record, std::int64_t now);  // of the vote, in milliseconds of a clock that all ranks have
 void fill_print(VoteRecord& record, const Fingerprint& print);
 
 // Fills in the record of one start of a persistent call, whose arguments were compared when the request was created.
@@ -79,11 +81,11 @@ Decision read(const VoteRecord& all);
 // The same as it stands on a shared page, without the fingerprint's fields of the record but with the fingerprint
 // itself: so that a rank can say which call another one makes.
 comm::SharedPage::Record page_record(const VoteRecord& record, const Fingerprint& print);
-void number(comm::SharedPage::Record& words, std::uint64_t sequence);  // gives the fingerprint in it its number
+// Gives a record its number and its time.
+void number(comm::SharedPage::Record& words, std::uint64_t sequence, std::int64_t now);
 Fingerprint print_in(const comm::SharedPage::Record& words);
 bool same_print(const comm::SharedPage::Record& a, const comm::SharedPage::Record& b);
 bool has_device(const comm::SharedPage::Record& words);
-bool has_host(const VoteRecord& record);
 void add(VoteRecord& all, const comm::SharedPage::Record& words);  // another rank's to the maximum
 
 // Returns an error's text: which ranks called what, for all ranks or for those that are known.

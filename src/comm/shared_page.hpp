@@ -19,7 +19,7 @@ class SharedPage {
   public:
     static constexpr int kMostRanks = 32;        // a rank that waits reads the records of all
     static constexpr std::uint64_t kWorth = 4;   // agreements by MPI before a communicator gets a shared page
-    using Record = std::array<std::int64_t, 4>;  // fits into one cache line with its number
+    using Record = std::array<std::int64_t, 5>;  // fits into one cache line with its number
 
     // Sets state.page on all ranks or on none. Collective over the communicator, by all ranks in one blocking call.
     // Returns MPI's code.

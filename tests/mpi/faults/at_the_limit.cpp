@@ -1,0 +1,86 @@
+// A rank comes to a collective just when the others give it up (SWITCHYARD_TIMEOUT): whoever is a little earlier, each
+// rank gets an error or the right data, in the time that the limit allows, and the next call is right. Every round has
+// a communicator of its own, so the ranks would set one up for NCCL; the rank that comes late comes a little earlier or
+// later each time.
+// launch: -n 2 --gpus 2 -x SWITCHYARD_TIMEOUT=0.2 -x SWITCHYARD_NCCL_THRESHOLD=1000 -x SWITCHYARD_STATUS=no
+// launch: -n 3 --gpus 3 -x SWITCHYARD_TIMEOUT=0.2 -x SWITCHYARD_NCCL_THRESHOLD=1000 -x SWITCHYARD_STATUS=no
+#include <mpi.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "../../random_seed.hpp"
+#include "../gpu.hpp"
+
+namespace {
+
+constexpr int kRounds = 40, kCount = 2000;
+constexpr double kLimit = 0.2, kAround = 0.004;  // seconds
+constexpr double kMost = 10;                     // for one call: a few limits, and a machine that does other things
+int rank = 0, size = 0, failures = 0;
+
+void fail(int round, const char* what) {
+    std::printf("rank %d, round %d: %s\n", rank, round, what);
+    ++failures;
+}
+
+std::vector<std::byte> bytes_of(int value) {
+    const std::vector<int> numbers(kCount, value);
+    const auto* first = reinterpret_cast<const std::byte*>(numbers.data());
+    return {first, first + kCount * sizeof(int)};
+}
+
+// Returns whether the call succeeded.
+bool reduce(int round, gpu::Memory& memory, MPI_Comm comm) {
+    memory.write(bytes_of(round + rank));
+    const auto start = std::chrono::steady_clock::now();
+    const int code = MPI_Allreduce(MPI_IN_PLACE, memory.address(), kCount, MPI_INT, MPI_SUM, comm);
+    if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(kMost))
+        fail(round, "the call took too long");
+    if (code != MPI_SUCCESS)
+        return false;
+    if (memory.read() != bytes_of(size * round + size * (size - 1) / 2))
+        fail(round, "success, and wrong data");
+    return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    unsigned seed = random_seed();
+    MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        std::printf("SWY_RANDOM_SEED=%u\n", seed);
+    std::mt19937 draws(seed);
+    gpu::Driver::get().use(rank % std::atoi(std::getenv("VGPU_COUNT")));
+    gpu::Memory memory(gpu::Kind::kDevice, kCount * sizeof(int));
+    int succeeded = 0;
+    for (int round = 0; round < kRounds; ++round) {
+        const int late = static_cast<int>(draws() % static_cast<unsigned>(size));
+        const double by = kLimit + kAround * (static_cast<double>(draws() % 2001) / 1000 - 1);
+        MPI_Comm comm = MPI_COMM_NULL;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+        MPI_Barrier(comm);
+        if (rank == late)
+            std::this_thread::sleep_for(std::chrono::duration<double>(by));
+        const int mine = reduce(round, memory, comm) ? 1 : 0;
+        int ranks = 0;
+        MPI_Allreduce(&mine, &ranks, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        succeeded += ranks == size ? 1 : 0;
+        MPI_Comm_free(&comm);
+    }
+    if (rank == 0)
+        std::printf("%d of %d rounds succeeded\n", succeeded, kRounds);
+    int all = 0;
+    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return all == 0 ? 0 : 1;
+}
