@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "call/hash.hpp"
 #include "coll/agreement.hpp"
 #include "comm/launch_order.hpp"
 #include "progress/stall.hpp"
@@ -132,12 +133,23 @@ Decision agree_by_page(comm::State& comm, const Fingerprint& print, const std::s
 
 // A rank may come just when another one gives up, and have all votes before it has that one's message. It must not go
 // on alone. The votes have their times, so all ranks that have them know alike whether that may be so: where the last
-// rank came late by half of what ranks wait, or more, they vote again, and who has given up is not there. Clocks that
-// differ cost the second vote, and no more. Ranks with host memory have gone on by then.
-bool may_be_alone(const Decision& decision) {
+// rank came late by half of what ranks wait, or more, they call the roll, at which who has given up is not there.
+// Clocks that differ cost the roll call, and no more. Ranks with host memory have gone on by then.
+bool may_be_alone(const comm::State& comm, const Decision& decision) {
     const double limit = settings::values().timeout;
-    return limit > 0 && decision.state == Decision::State::kAgreed && !decision.any_host &&
+    return limit > 0 && comm.order != nullptr && decision.state == Decision::State::kAgreed && !decision.any_host &&
            static_cast<double>(decision.spread) >= limit * 1e3 / 2;
+}
+
+Decision call_the_roll(const comm::State& comm, std::uint64_t sequence, Decision decision) {
+    const double limit = settings::values().timeout;
+    const comm::OperationId what = id_of(comm, sequence, limit);
+    const progress::Deadline deadline(limit, comm.handle);
+    RollCall transport(comm, call::mix(what));
+    JobMessages messages(comm, what);
+    Agreement agreement(place_of(comm), transport, messages, deadline, limit, kEntered);
+    const Agreement::End end = wait_for(agreement);
+    return end.how == Agreement::End::How::kComplete ? decision : decision_at(end, {}, MPI_SUCCESS);
 }
 
 }  // namespace
@@ -163,11 +175,8 @@ Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprin
     const progress::Deadline deadline(settings::values().timeout, comm.handle);
     Decision decision = has_page(comm) ? agree_by_page(comm, print, votes, deadline)
                                        : agree_by_mpi(comm, print.sequence, votes, deadline);
-    while (may_be_alone(decision)) {
-        fill_time(votes->mine, time_of_vote());
-        decision =
-            agree_by_mpi(comm, print.sequence, votes, progress::Deadline(settings::values().timeout, comm.handle));
-    }
+    if (may_be_alone(comm, decision))
+        decision = call_the_roll(comm, print.sequence, std::move(decision));
     if (decision.state == Decision::State::kTimeout || decision.state == Decision::State::kMpiError)
         comm.votes = nullptr;  // MPI may still work on it
     return decision;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "datatype/element.hpp"
 #include "error/loss.hpp"
 #include "progress/keep_until.hpp"
@@ -96,6 +98,20 @@ void MpiTransport::give_up() {
 // The communicator's page shows the non-blocking calls of ranks that compute, too.
 bool MpiTransport::has_arrived(int rank) const {
     return nonblocking_ != 0 && comm_.page != nullptr && comm_.page->nonblocking(rank).end >= nonblocking_;
+}
+
+AgreementTransport::State RollCall::step() {
+    if (!told_)
+        comm::tell_waiting(comm::ranks_in_world(comm_), comm_.rank, what_);
+    told_ = true;
+    comm::receive_failures();
+    return comm::ranks_waiting(what_).size() + 1 == static_cast<std::size_t>(comm_.size) ? State::kComplete
+                                                                                         : State::kPending;
+}
+
+bool RollCall::has_arrived(int rank) const {
+    const std::vector<int> here = comm::ranks_waiting(what_);
+    return std::find(here.begin(), here.end(), rank) != here.end();
 }
 
 void JobMessages::tell_failure(const std::string& why) {

@@ -1,5 +1,5 @@
-// The two ways in which the ranks' answers travel: a page that they share, and a collective of MPI's. And the messages
-// of the job by which they tell each other when they give up.
+// The ways in which the ranks' answers travel: a page that they share, a collective of MPI's, and messages of the job,
+// by which they tell each other too when they give up.
 #pragma once
 
 #include <mpi.h>
@@ -83,6 +83,23 @@ class MpiTransport final : public AgreementTransport {
     const Errors errors_;
     const std::uint64_t nonblocking_;
     int code_ = MPI_SUCCESS;
+};
+
+// Each rank tells all others by a message of the job that it is here. Such messages are no calls on the communicator,
+// so ranks that have given the agreement up, and send none, are in step for the next call all the same.
+class RollCall final : public AgreementTransport {
+  public:
+    RollCall(const comm::State& comm, comm::OperationId what) : comm_(comm), what_(what) {}
+
+    State step() override;
+    bool shows_ranks() const override { return true; }
+    bool has_arrived(int rank) const override;
+    bool waits(int rank) const override { return has_arrived(rank); }
+
+  private:
+    const comm::State& comm_;
+    const comm::OperationId what_;
+    bool told_ = false;
 };
 
 class JobMessages final : public AgreementMessages {

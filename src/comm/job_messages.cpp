@@ -74,7 +74,7 @@ Received& received() {
 }
 
 void keep(const FailureMessage& message) {
-    constexpr std::size_t kMostWaiting = 1024;
+    constexpr std::size_t kMostWaiting = 1 << 16;
     const std::scoped_lock lock(received().mutex);
     if (message.waiting != 0) {
         received().waiting.emplace_back(message.what, message.rank);

@@ -63,8 +63,8 @@ struct Failure {
 };
 bool failure_known(OperationId what, Failure* first = nullptr);
 
-// tell_waiting() tells the other ranks that this one has waited long in the operation; ranks_waiting() returns the
-// ranks whose messages of that kind have arrived. They serve the text of an error, so the oldest of many are forgotten.
+// tell_waiting() tells the other ranks that this one waits in the operation; ranks_waiting() returns the ranks whose
+// messages of that kind have arrived. The oldest of 65536 are forgotten.
 int tell_waiting(const std::vector<int>& world, int rank, OperationId what);
 std::vector<int> ranks_waiting(OperationId what);
 

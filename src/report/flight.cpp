@@ -53,7 +53,23 @@ std::string job_name() {
     return std::to_string(getpid());
 }
 
-// What processes have left that did not come to MPI_Finalize serves whoever looks for the reason, for a day.
+// Is the file that of an earlier job with the name of this one? Open MPI makes the name out of mpirun's process number,
+// which comes again. The processes of one job come to the end of MPI_Init together.
+bool is_of_namesake(const std::string& found) {
+    constexpr Nanoseconds kApart = 60'000'000'000;
+    const int descriptor = open(found.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return false;
+    std::array<char, sizeof File::job> name{};
+    Nanoseconds began = 0;
+    const bool read = pread(descriptor, name.data(), name.size(), offsetof(File, job)) == ssize_t{sizeof name} &&
+                      pread(descriptor, &began, sizeof began, offsetof(File, began)) == ssize_t{sizeof began};
+    close(descriptor);
+    return read && job_name() == name.data() && monotonic_nanoseconds() - began > kApart;
+}
+
+// What processes have left that did not come to MPI_Finalize serves whoever looks for the reason, for a day, or until
+// another job has the same name.
 void remove_old(const std::string& prefix) {
     constexpr auto kDay = std::chrono::hours(24);
     std::error_code problem;
@@ -63,7 +79,9 @@ void remove_old(const std::string& prefix) {
             continue;
         const int pid = std::atoi(name.c_str() + prefix.size());
         const auto written = found.last_write_time(problem);
-        if (!problem && !process_lives(pid) && std::filesystem::file_time_type::clock::now() - written > kDay)
+        if (problem || process_lives(pid))
+            continue;
+        if (std::filesystem::file_time_type::clock::now() - written > kDay || is_of_namesake(found.path()))
             std::filesystem::remove(found.path(), problem);
     }
 }
