@@ -290,7 +290,7 @@ int main(int argc, char** argv) {
     if (OMPI_MAJOR_VERSION < 5)  // MPI_ERR_RMA_RANGE of Open MPI 5's own (docs/debugging.md)
         A_target_datatype_has_absolute_addresses_in_several_regions();
     Errors_are_the_windows_and_leave_it_as_it_was();
-    if (OMPI_MAJOR_VERSION < 5)  // Open MPI 5's "rdma" attaches 64 regions at most
+    if (OMPI_MAJOR_VERSION < 5)  // Open MPI 5 has "rdma" alone, which attaches 64 regions
         A_rank_attaches_1024_regions_of_device_memory_and_no_more();
     MPI_Finalize();
     return failures > 0 ? 1 : 0;
