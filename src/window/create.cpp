@@ -19,7 +19,7 @@ int create(const Call& call, Real real) {
     state->add(mirror);
     if (const staging::Failure failure = mirror->prepare())
         return error::raise(call, failure.mpi_class, fmt::format("{}: {}", name(call.id), failure.text));
-    const staging::Failure failure = mirror->fill();
+    const staging::Failure failure = Mirror::fill({&mirror, 1});
     use.address = mirror->address();
     const int code = real(&use);  // after a failure too: others wait for it
     if (code != MPI_SUCCESS)

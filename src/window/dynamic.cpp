@@ -87,7 +87,7 @@ int attach(const Call& call, Real real) {
     const auto mirror = std::make_shared<Mirror>(memory.address, static_cast<std::size_t>(memory.count));
     staging::Failure failure = mirror->prepare();
     if (!failure)
-        failure = mirror->fill();
+        failure = Mirror::fill({&mirror, 1});
     if (failure)
         return fail(failure.mpi_class, failure.text);
     Operand use = memory;
@@ -117,7 +117,7 @@ int detach(MPI_Win win, const void* base) {
     if (const int code = real::Win_detach(win, mirror->address()); code != MPI_SUCCESS)
         return code;
     const int told = state->directory->remove(number(base));
-    const staging::Failure failure = mirror->update();
+    const staging::Failure failure = Mirror::update({&mirror, 1});
     state->remove(mirror.get());
     if (failure)
         return error::raise(Owner(win), failure.mpi_class, fmt::format("MPI_Win_detach: {}", failure.text));

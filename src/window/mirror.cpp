@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "datatype/layout.hpp"
 #include "device/device.hpp"
@@ -72,64 +73,120 @@ staging::Failure Mirror::prepare() {
     return {};
 }
 
+// All mirrors are locked, always in the order in which the window got them.
 template <typename Work>
-staging::Failure Mirror::once(Work work) {
-    const std::scoped_lock lock(mutex_);
-    if (failure_ || bytes_ == 0)
-        return failure_;
-    try {
-        if (const device::Result result = work(); result != 0)
-            failure_ = {MPI_ERR_OTHER, fmt::format("copying between a window on a device and the host memory that "
-                                                   "stands for it failed: {}",
-                                                   pack::Copies::describe(result))};
-    } catch (const std::bad_alloc&) {
-        failure_ = no_memory(bytes_);
+staging::Failure Mirror::on(All all, Work work) {
+    std::vector<std::unique_lock<std::mutex>> locks;
+    std::vector<Mirror*> sound;
+    staging::Failure failure;
+    for (const std::shared_ptr<Mirror>& mirror : all) {
+        locks.emplace_back(mirror->mutex_);
+        if (!failure)
+            failure = mirror->failure_;
+        if (!mirror->failure_ && mirror->bytes_ > 0)
+            sound.push_back(mirror.get());
     }
-    return failure_;
+    if (sound.empty())
+        return failure;
+    staging::Failure now;
+    try {
+        if (const device::Result result = work(sound); result != 0)
+            now = {MPI_ERR_OTHER, fmt::format("copying between a window on a device and the host memory that stands "
+                                              "for it failed: {}",
+                                              pack::Copies::describe(result))};
+    } catch (const std::bad_alloc&) {
+        now = no_memory(sound.front()->bytes_);
+    }
+    for (Mirror* mirror : sound)
+        mirror->failure_ = now;
+    return failure ? failure : now;
 }
 
-staging::Failure Mirror::fill() {
-    return once([this] {
+staging::Failure Mirror::fill(All all) {
+    return on(all, [](std::span<Mirror* const> mirrors) {
         pack::Copies copies(pack::Copies::After::kProgram);
-        const device::Result result =
-            copy(copies, pack::Direction::kToHost, 0, bytes_, snapshot_.data(), snapshot_.pageable());
+        device::Result result = 0;
+        for (Mirror* one : mirrors)
+            if (result == 0)
+                result = one->copy(copies, pack::Direction::kToHost, 0, one->bytes_, one->snapshot_.data(),
+                                   one->snapshot_.pageable());
         const device::Result finished = copies.finish();
-        std::memcpy(public_, snapshot_.data(), bytes_);
+        for (Mirror* one : mirrors)
+            std::memcpy(one->public_, one->snapshot_.data(), one->bytes_);
         return result != 0 ? result : finished;
     });
 }
 
-staging::Failure Mirror::publish() {
-    return once([this] { return download(); });
+staging::Failure Mirror::publish(All all) {
+    return on(all, [](std::span<Mirror* const> mirrors) {
+        std::size_t total = 0;
+        for (const Mirror* one : mirrors)
+            total += one->bytes_;
+        staging::Memory seen;
+        if (const std::size_t most = std::min(total, kChunk);
+            !seen.acquire(device::locate(mirrors.front()->base_).context, most, most))
+            throw std::bad_alloc();
+        std::vector<Part> parts;
+        std::size_t room = kChunk;
+        device::Result result = 0;
+        for (Mirror* one : mirrors)
+            for (std::size_t at = 0; at < one->bytes_ && result == 0;) {
+                const std::size_t length = std::min(room, one->bytes_ - at);
+                parts.push_back({one, at, length});
+                at += length;
+                room -= length;
+                if (room > 0)
+                    continue;
+                result = download(parts, seen);
+                parts.clear();
+                room = kChunk;
+            }
+        return result != 0 ? result : download(parts, seen);
+    });
 }
 
-staging::Failure Mirror::update() {
-    return once([this] { return upload(); });
-}
-
-device::Result Mirror::download() {
-    staging::Memory seen;
-    if (!seen.acquire(device::locate(base_).context, std::min(bytes_, kChunk), std::min(bytes_, kChunk)))
-        throw std::bad_alloc();
+device::Result Mirror::download(std::span<const Part> parts, const staging::Memory& seen) {
     pack::Copies copies(pack::Copies::After::kProgram);
-    for (std::size_t at = 0; at < bytes_; at += kChunk) {
-        const std::size_t length = std::min(kChunk, bytes_ - at);
-        const device::Result queued = copy(copies, pack::Direction::kToHost, at, length, seen.data(), seen.pageable());
-        if (const device::Result finished = copies.finish(); queued != 0 || finished != 0)
-            return queued != 0 ? queued : finished;
-        std::byte* const before = snapshot_.data() + at;
-        each_difference(seen.data(), before, length, [&](std::size_t from, std::size_t bytes) {
-            std::memcpy(before + from, seen.data() + from, bytes);
-            std::memcpy(public_ + at + from, seen.data() + from, bytes);
-        });
+    std::byte* to = seen.data();
+    device::Result result = 0;
+    for (const Part& part : parts) {
+        if (result == 0)
+            result = part.mirror->copy(copies, pack::Direction::kToHost, part.from, part.bytes, to, seen.pageable());
+        to += part.bytes;
+    }
+    if (const device::Result finished = copies.finish(); result != 0 || finished != 0)
+        return result != 0 ? result : finished;
+    to = seen.data();
+    for (const Part& part : parts) {
+        part.mirror->compare(part, to);
+        to += part.bytes;
     }
     return 0;
 }
 
+void Mirror::compare(const Part& part, const std::byte* seen) {
+    std::byte* const before = snapshot_.data() + part.from;
+    each_difference(seen, before, part.bytes, [&](std::size_t from, std::size_t bytes) {
+        std::memcpy(before + from, seen + from, bytes);
+        std::memcpy(public_ + part.from + from, seen + from, bytes);
+    });
+}
+
+staging::Failure Mirror::update(All all) {
+    return on(all, [](std::span<Mirror* const> mirrors) {
+        pack::Copies copies(pack::Copies::After::kProgram);
+        device::Result result = 0;
+        for (Mirror* one : mirrors)
+            if (result == 0)
+                result = one->upload(copies);
+        const device::Result finished = copies.finish();
+        return result != 0 ? result : finished;
+    });
+}
+
 // Each byte of the mirror that differs is read once, into the snapshot, and copied from there: another rank may write
 // to the mirror meanwhile, and what it writes later differs the next time.
-device::Result Mirror::upload() {
-    pack::Copies copies(pack::Copies::After::kProgram);
+device::Result Mirror::upload(pack::Copies& copies) {
     device::Result result = 0;
     each_difference(public_, snapshot_.data(), bytes_, [&](std::size_t from, std::size_t bytes) {
         std::memcpy(snapshot_.data() + from, public_ + from, bytes);
@@ -137,8 +194,7 @@ device::Result Mirror::upload() {
             result =
                 copy(copies, pack::Direction::kToDevice, from, bytes, snapshot_.data() + from, snapshot_.pageable());
     });
-    const device::Result finished = copies.finish();
-    return result != 0 ? result : finished;
+    return result;
 }
 
 device::Result Mirror::copy(pack::Copies& copies, pack::Direction direction, std::size_t from, std::size_t bytes,

@@ -6,7 +6,9 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <memory>
 #include <mutex>
+#include <span>
 
 #include "pack/copies.hpp"
 #include "pack/pieces.hpp"
@@ -28,22 +30,32 @@ class Mirror {
     // Acquires the host memory. Throws std::bad_alloc.
     staging::Failure prepare();
 
-    // Copies the device memory to the mirror, when the window is made or the memory attached.
-    staging::Failure fill();
+    // Each of these works on several mirrors of a window at once, and waits once for the copies of all. A failure is
+    // one of all of them, and of all later calls for any: what is on either side then is not known.
+    using All = std::span<const std::shared_ptr<Mirror>>;
 
-    // Brings what the program has changed on the device to the mirror: nothing else there is written, for others may
+    // Copies the device memory to the mirrors, when the window is made or the memory attached.
+    static staging::Failure fill(All all);
+
+    // Brings what the program has changed on the device to the mirrors: nothing else there is written, for others may
     // write there at the same time.
-    staging::Failure publish();
+    static staging::Failure publish(All all);
 
-    // Brings what others have changed in the mirror to the device; nothing else is written there either.
-    staging::Failure update();
+    // Brings what others have changed in the mirrors to the device; nothing else is written there either.
+    static staging::Failure update(All all);
 
   private:
-    // A failure is one of all later calls too: what is on either side then is not known.
+    // Adjacent bytes of a mirror.
+    struct Part {
+        Mirror* mirror;
+        std::size_t from, bytes;
+    };
+
     template <typename Work>
-    staging::Failure once(Work work);
-    device::Result download();
-    device::Result upload();
+    static staging::Failure on(All all, Work work);
+    static device::Result download(std::span<const Part> parts, const staging::Memory& seen);
+    void compare(const Part& part, const std::byte* seen);
+    device::Result upload(pack::Copies& copies);
     device::Result copy(pack::Copies& copies, pack::Direction direction, std::size_t from, std::size_t bytes,
                         const std::byte* host, bool pageable);
 

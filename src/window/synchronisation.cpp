@@ -26,13 +26,9 @@ staging::Failure named(CallId call, staging::Failure failure) {
     return failure;
 }
 
-// Works on all mirrors; returns the first failure.
-staging::Failure each(CallId call, const State& state, staging::Failure (Mirror::*work)()) {
-    staging::Failure first;
-    for (const std::shared_ptr<Mirror>& mirror : *state.mirrors())
-        if (staging::Failure failure = ((*mirror).*work)(); !first)
-            first = named(call, std::move(failure));
-    return first;
+staging::Failure on_mirrors(CallId call, const State& state, staging::Failure (*work)(Mirror::All)) {
+    const std::shared_ptr<const Mirrors> mirrors = state.mirrors();
+    return named(call, work(*mirrors));
 }
 
 // Makes the real call, which completes at the origin what has been begun to `target`.
@@ -44,7 +40,7 @@ int synchronise(CallId call, MPI_Win win, int target, Copies copies, Real real) 
         return real();
     staging::Failure failure;
     if (copies.publish)
-        failure = each(call, *state, &Mirror::publish);
+        failure = on_mirrors(call, *state, Mirror::publish);
     const std::uint64_t last = state->pending.last();
     const int code = real();  // after a failure too: others wait for it
     if (code != MPI_SUCCESS)
@@ -52,7 +48,7 @@ int synchronise(CallId call, MPI_Win win, int target, Copies copies, Real real) 
     if (staging::Failure missing = state->pending.complete(target, last); !failure)
         failure = std::move(missing);
     if (copies.update)
-        if (staging::Failure stale = each(call, *state, &Mirror::update); !failure)
+        if (staging::Failure stale = on_mirrors(call, *state, Mirror::update); !failure)
             failure = std::move(stale);
     return failure ? error::raise(Owner(win), failure.mpi_class, failure.text) : code;
 }
@@ -156,7 +152,7 @@ int free(MPI_Win* win) {
     }
     if (state->directory != nullptr)
         state->directory->close();
-    const staging::Failure failure = each(CallId::kWinFree, *state, &Mirror::update);
+    const staging::Failure failure = on_mirrors(CallId::kWinFree, *state, Mirror::update);
     return failure ? error::raise(Owner(), failure.mpi_class, failure.text) : code;
 }
 

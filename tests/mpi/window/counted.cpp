@@ -53,7 +53,15 @@ std::map<std::string, Way> ways() {
     };
     return {{"fence", fence(0)}, {"fence-asserted", fence(MPI_MODE_NOSTORE | MPI_MODE_NOPUT)},
             {"lock", locked},    {"post", post},
-            {"flush", flush},    {"sync", sync}};
+            {"regions", locked}, {"flush", flush},
+            {"sync", sync}};
+}
+
+// To a dynamic window, as 16 regions.
+void attach_in_parts(const gpu::Memory& memory, MPI_Win& win) {
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    for (std::size_t part = memory.size() / 16, at = 0; at < memory.size(); at += part)
+        MPI_Win_attach(win, memory.at(at), static_cast<MPI_Aint>(part));
 }
 
 }  // namespace
@@ -73,7 +81,10 @@ int main(int argc, char** argv) {
     const int times = std::atoi(argv[2]), bytes = std::atoi(argv[3]), changed = std::atoi(argv[4]);
     gpu::Memory memory(gpu::Kind::kDevice, static_cast<std::size_t>(bytes));
     MPI_Win win = MPI_WIN_NULL;
-    MPI_Win_create(memory.address(), bytes, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    if (way == "regions")
+        attach_in_parts(memory, win);
+    else
+        MPI_Win_create(memory.address(), bytes, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     MPI_Win_fence(way.starts_with("fence") ? 0 : MPI_MODE_NOSUCCEED, win);
     const bool passive = way == "flush" || way == "sync";
     if (passive)

@@ -246,6 +246,30 @@ void Errors_are_the_windows_and_leave_it_as_it_was() {
     MPI_Win_free(&fixed);
 }
 
+void A_rank_attaches_1024_regions_of_device_memory_and_no_more() {
+    constexpr std::size_t kMost = 1024, kEach = 8;
+    Window window;
+    const gpu::Memory memory(gpu::Kind::kDevice, std::vector<std::byte>((kMost + 1) * kEach));
+    const MPI_Aint there = from_next(address(memory));
+    const auto attach = [&](std::size_t i) { return MPI_Win_attach(window.win, memory.at(i * kEach), kEach); };
+    synchronize();
+    for (std::size_t i = 0; i < kMost; ++i)
+        expect(attach(i) == MPI_SUCCESS, "MPI_Win_attach of one of 1024 regions");
+    expect_error(attach(kMost), MPI_ERR_RMA_ATTACH, "1024 regions");
+    MPI_Barrier(MPI_COMM_WORLD);
+    window.put(300 + rank, next, MPI_Aint_add(there, kEach));
+    window.put(400 + rank, next, MPI_Aint_add(there, (kMost - 1) * kEach));
+    MPI_Barrier(MPI_COMM_WORLD);
+    expect(MPI_Win_detach(window.win, memory.at(0)) == MPI_SUCCESS, "MPI_Win_detach of one of 1024 regions");
+    expect(attach(kMost) == MPI_SUCCESS, "MPI_Win_attach where another region was");
+    MPI_Barrier(MPI_COMM_WORLD);
+    window.put(500 + rank, next, MPI_Aint_add(there, kMost * kEach));
+    MPI_Win_free(&window.win);
+    expect(at(memory, 2) == 300 + previous && at(memory, 2 * (kMost - 1)) == 400 + previous &&
+               at(memory, 2 * kMost) == 500 + previous,
+           "what was put into the first and the last regions");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -266,6 +290,8 @@ int main(int argc, char** argv) {
     if (OMPI_MAJOR_VERSION < 5)  // MPI_ERR_RMA_RANGE of Open MPI 5's own (docs/debugging.md)
         A_target_datatype_has_absolute_addresses_in_several_regions();
     Errors_are_the_windows_and_leave_it_as_it_was();
+    if (OMPI_MAJOR_VERSION < 5)  // Open MPI 5 has "rdma" alone, which attaches 64 regions
+        A_rank_attaches_1024_regions_of_device_memory_and_no_more();
     MPI_Finalize();
     return failures > 0 ? 1 : 0;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "../pml.hpp"
+
 namespace window_test {
 namespace {
 
@@ -196,6 +198,9 @@ void Epoch::draw() {
 bool Epoch::draw_action() {
     Action a{};
     a.kind = static_cast<Kind>(common_.below(6));
+    // Over UCX Open MPI 4.1.4's pt2pt completes neither, with host memory too (docs/debugging.md).
+    if ((a.kind == Kind::kGetAccumulate || a.kind == Kind::kFetchAndOp) && mpi_test::over("ucx"))
+        return false;
     a.origin = common_.below(windows_.size);
     a.target = common_.below(windows_.size);
     a.slot = common_.below(kSlots);

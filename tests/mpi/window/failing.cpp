@@ -6,6 +6,8 @@
 // launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@2=CUDA_ERROR_ECC_UNCORRECTABLE -- get
 // launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@1=CUDA_ERROR_ECC_UNCORRECTABLE -- create
 // launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@2=CUDA_ERROR_ECC_UNCORRECTABLE -- fence
+// launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@1=CUDA_ERROR_ECC_UNCORRECTABLE -- attach
+// launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@3=CUDA_ERROR_ECC_UNCORRECTABLE -- detach
 // clang-format on
 #include <mpi.h>
 
@@ -99,6 +101,45 @@ void fence() {
     expect(memory.read() == filled(1), "the window's memory was written");
 }
 
+MPI_Win dynamic_window() {
+    MPI_Win win = MPI_WIN_NULL;
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    return win;
+}
+
+int put(const std::vector<std::byte>& from, const gpu::Memory& to, MPI_Win win) {
+    MPI_Aint where = 0;
+    MPI_Get_address(to.address(), &where);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Put(from.data(), kCount, MPI_INT, 0, where, kCount, MPI_INT, win);
+    return MPI_Win_unlock(0, win);
+}
+
+void attach() {
+    const gpu::Memory memory(gpu::Kind::kDevice, filled(1));
+    MPI_Win win = dynamic_window();
+    expect_error(MPI_Win_attach(win, memory.address(), kBytes), "MPI_Win_attach");
+    expect(MPI_Win_attach(win, memory.address(), kBytes) == MPI_SUCCESS, "the next attach");
+    expect(put(filled(2), memory, win) == MPI_SUCCESS, "a put into what was attached then");
+    expect(MPI_Win_detach(win, memory.address()) == MPI_SUCCESS && memory.read() == filled(2), "nothing was put");
+    MPI_Win_free(&win);
+}
+
+// The first copy is MPI_Win_attach's, the second MPI_Win_unlock's.
+void detach() {
+    const gpu::Memory memory(gpu::Kind::kDevice, filled(1));
+    MPI_Win win = dynamic_window();
+    expect(MPI_Win_attach(win, memory.address(), kBytes) == MPI_SUCCESS, "the attach");
+    expect(put(filled(2), memory, win) == MPI_SUCCESS, "the put");
+    expect_error(MPI_Win_detach(win, memory.address()), "MPI_Win_detach");
+    expect(memory.read() == filled(1), "the memory was written");
+    expect(MPI_Win_attach(win, memory.address(), kBytes) == MPI_SUCCESS, "the memory is attached still");
+    expect(put(filled(3), memory, win) == MPI_SUCCESS, "the next put");
+    MPI_Win_free(&win);
+    expect(memory.read() == filled(3), "nothing was put");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -114,6 +155,10 @@ int main(int argc, char** argv) {
         get();
     else if (which == "create")
         create();
+    else if (which == "attach")
+        attach();
+    else if (which == "detach")
+        detach();
     else
         fence();
     MPI_Finalize();

@@ -2,7 +2,7 @@
 EXTRA_PROGRAMS += tests/mpi/window/differential
 tests_mpi_window_differential_SOURCES = tests/mpi/window/differential.cpp tests/mpi/window/epoch.cpp \
     tests/mpi/window/epoch.hpp tests/mpi/staged/buffers.cpp tests/mpi/staged/buffers.hpp tests/mpi/staged/views.cpp \
-    tests/mpi/staged/views.hpp tests/mpi/gpu.hpp tests/random_seed.hpp
+    tests/mpi/staged/views.hpp tests/mpi/gpu.hpp tests/mpi/pml.hpp tests/random_seed.hpp
 tests_mpi_window_differential_LDADD = $(MPI_TEST_LIBS)
 EXTRA_PROGRAMS += tests/mpi/window/dynamic tests/mpi/window/failing tests/mpi/window/rules
 tests_mpi_window_dynamic_SOURCES = tests/mpi/window/dynamic.cpp tests/mpi/gpu.hpp tests/mpi/pml.hpp
