@@ -406,5 +406,22 @@ TEST(DeviceMemory, Allocated_by_nccl_is_device_memory_and_can_be_registered) {
     });
 }
 
+TEST(DeviceMemory, Gets_no_window_and_is_used_without_one) {
+    run_ranks(2, [](Rank& self) {
+        ncclComm_t comm = self.communicator();
+        void* memory = nullptr;
+        OK(ncclMemAlloc(&memory, 1 << 20));
+        ncclWindow_t window = reinterpret_cast<ncclWindow_t>(1);
+        OK(ncclCommWindowRegister(comm, memory, 1 << 20, &window, NCCL_WIN_COLL_SYMMETRIC));
+        EXPECT_EQ(window, nullptr);
+        OK(ncclCommWindowDeregister(comm, window));
+        EXPECT_EQ(ncclCommWindowDeregister(comm, reinterpret_cast<ncclWindow_t>(1)), ncclInvalidArgument);
+        EXPECT_EQ(ncclCommWindowRegister(comm, memory, 1 << 20, nullptr, NCCL_WIN_DEFAULT), ncclInvalidArgument);
+        EXPECT_EQ(sum_over(comm, 1, self.stream), 2);
+        OK(ncclMemFree(memory));
+        OK(ncclCommDestroy(comm));
+    });
+}
+
 }  // namespace
 }  // namespace vgpu::test
