@@ -71,6 +71,13 @@ ncclResult_t check_pointers(const Task& task) {
     return result;
 }
 
+// Of one rank NCCL's kernels for floats of 8 bits are missing: host code asks for __CUDA_ARCH__ (2.24 to 2.30,
+// onerank.cu).
+bool has_no_kernel(const Request& request, const Communicator& communicator) {
+    return communicator.ranks == 1 && request.type >= ncclFloat8e4m3 && reduces(request.kind) && request.count > 0 &&
+           request.op >= ncclAvg;
+}
+
 ncclResult_t prepare(const Request& request, Task& task) {
     ncclResult_t result = communicator_of(request.communicator, name_of(request.kind), task.communicator);
     if (result == ncclSuccess)
@@ -80,7 +87,7 @@ ncclResult_t prepare(const Request& request, Task& task) {
     if (result != ncclSuccess)
         return result;
     const bool newer = request.type >= ncclFloat8e4m3 && settings().version < NCCL_VERSION(2, 24, 0);
-    if (size_of(request.type) == 0 || newer) {
+    if (size_of(request.type) == 0 || newer || has_no_kernel(request, *task.communicator)) {
         warn("%s : invalid type %d", name_of(request.kind) + 4, static_cast<int>(request.type));
         return ncclInvalidArgument;
     }

@@ -73,6 +73,32 @@ VGPU_NCCL_API ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handl
     return ncclInvalidUsage;
 }
 
+// As NCCL without symmetric memory (no peer access, NCCL_WIN_ENABLE=0): there is no window, and operations on the
+// buffer take their usual way.
+VGPU_NCCL_API ncclResult_t ncclCommWindowRegister(const ncclComm_t comm, void* /*buff*/, size_t /*size*/,
+                                                  ncclWindow_t* win, int /*winFlags*/) {
+    CommunicatorPtr communicator;
+    ncclResult_t result = enter_at_once("ncclCommWindowRegister", NCCL_VERSION(2, 27, 0));
+    if (result == ncclSuccess)
+        result = communicator_of(comm, "ncclCommWindowRegister", communicator);
+    if (result == ncclSuccess)
+        result = not_null(win, "ncclCommWindowRegister", "win");
+    if (result == ncclSuccess)
+        *win = nullptr;
+    return result;
+}
+
+VGPU_NCCL_API ncclResult_t ncclCommWindowDeregister(const ncclComm_t comm, ncclWindow_t win) {
+    CommunicatorPtr communicator;
+    ncclResult_t result = enter_at_once("ncclCommWindowDeregister", NCCL_VERSION(2, 27, 0));
+    if (result == ncclSuccess)
+        result = communicator_of(comm, "ncclCommWindowDeregister", communicator);
+    if (result != ncclSuccess || win == nullptr)
+        return result;
+    warn("CommWindowDeregister : there is no window %p", static_cast<void*>(win));
+    return ncclInvalidArgument;
+}
+
 VGPU_NCCL_API ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
                                                     ncclScalarResidence_t residence, ncclComm_t comm) {
     CommunicatorPtr communicator;
@@ -128,6 +154,8 @@ VGPU_NCCL_ALIAS(ncclResult_t, ncclMemAlloc, void**, size_t);
 VGPU_NCCL_ALIAS(ncclResult_t, ncclMemFree, void*);
 VGPU_NCCL_ALIAS(ncclResult_t, ncclCommRegister, const ncclComm_t, void*, size_t, void**);
 VGPU_NCCL_ALIAS(ncclResult_t, ncclCommDeregister, const ncclComm_t, void*);
+VGPU_NCCL_ALIAS(ncclResult_t, ncclCommWindowRegister, const ncclComm_t, void*, size_t, ncclWindow_t*, int);
+VGPU_NCCL_ALIAS(ncclResult_t, ncclCommWindowDeregister, const ncclComm_t, ncclWindow_t);
 VGPU_NCCL_ALIAS(ncclResult_t, ncclRedOpCreatePreMulSum, ncclRedOp_t*, void*, ncclDataType_t, ncclScalarResidence_t,
                 ncclComm_t);
 VGPU_NCCL_ALIAS(ncclResult_t, ncclRedOpDestroy, ncclRedOp_t, ncclComm_t);

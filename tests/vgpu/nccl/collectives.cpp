@@ -84,6 +84,8 @@ TEST_P(Collectives, Reductions_give_the_arithmetic_result_for_every_type_and_ope
             for (const ncclRedOp_t op : kOps)
                 for (const std::size_t count : kCounts)
                     for (const bool in_place : {false, true}) {
+                        if (n == 1 && op == ncclAvg && type >= ncclFloat8e4m3)
+                            continue;  // NCCL has none
                         const int root = static_cast<int>(count) % n;
                         const std::string what = "type " + std::to_string(type) + " op " + std::to_string(op) +
                                                  " count " + std::to_string(count) + (in_place ? " in place" : "");

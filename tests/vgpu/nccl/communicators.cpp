@@ -114,6 +114,24 @@ TEST(Communicators, One_thread_drives_several_devices_with_init_all) {
     });
 }
 
+TEST(Communicators, One_rank_alone_has_no_average_of_floats_of_8_bits) {
+    run_ranks(1, [](Rank& self) {
+        ncclComm_t comm = self.communicator();
+        const Memory data(std::vector<unsigned char>(16, 0x38));
+        ncclRedOp_t scaled{};
+        unsigned char two = 0x40;
+        OK(ncclRedOpCreatePreMulSum(&scaled, &two, ncclFloat8e4m3, ncclScalarHostImmediate, comm));
+        for (const ncclRedOp_t op : {ncclAvg, scaled})
+            EXPECT_EQ(ncclAllReduce(data.get(), data.get(), 16, ncclFloat8e4m3, op, comm, self.stream),
+                      ncclInvalidArgument);
+        OK(ncclAllReduce(data.get(), data.get(), 16, ncclFloat8e4m3, ncclSum, comm, self.stream));
+        OK(ncclAllReduce(data.get(), data.get(), 8, ncclFloat16, ncclAvg, comm, self.stream));
+        CU_OK(cuStreamSynchronize(self.stream));
+        EXPECT_EQ(data.read<unsigned char>(), std::vector<unsigned char>(16, 0x38));
+        OK(ncclCommDestroy(comm));
+    });
+}
+
 TEST(Communicators, Threads_of_one_process_and_other_processes_share_one_communicator) {
     run_ranks(2, [](Rank& self) {
         const ncclUniqueId id = self.unique_id(1);
@@ -402,6 +420,23 @@ TEST(DeviceMemory, Allocated_by_nccl_is_device_memory_and_can_be_registered) {
         EXPECT_EQ(ncclCommDeregister(comm, handle), ncclInvalidUsage);
         OK(ncclMemFree(memory));
         EXPECT_NE(ncclMemFree(memory), ncclSuccess);
+        OK(ncclCommDestroy(comm));
+    });
+}
+
+TEST(DeviceMemory, Gets_no_window_and_is_used_without_one) {
+    run_ranks(2, [](Rank& self) {
+        ncclComm_t comm = self.communicator();
+        void* memory = nullptr;
+        OK(ncclMemAlloc(&memory, 1 << 20));
+        ncclWindow_t window = reinterpret_cast<ncclWindow_t>(1);
+        OK(ncclCommWindowRegister(comm, memory, 1 << 20, &window, NCCL_WIN_COLL_SYMMETRIC));
+        EXPECT_EQ(window, nullptr);
+        OK(ncclCommWindowDeregister(comm, window));
+        EXPECT_EQ(ncclCommWindowDeregister(comm, reinterpret_cast<ncclWindow_t>(1)), ncclInvalidArgument);
+        EXPECT_EQ(ncclCommWindowRegister(comm, memory, 1 << 20, nullptr, NCCL_WIN_DEFAULT), ncclInvalidArgument);
+        EXPECT_EQ(sum_over(comm, 1, self.stream), 2);
+        OK(ncclMemFree(memory));
         OK(ncclCommDestroy(comm));
     });
 }
