@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "datatype/element.hpp"
+#include "error/error.hpp"
 #include "error/loss.hpp"
 #include "progress/keep_until.hpp"
 #include "real.hpp"
@@ -114,7 +115,9 @@ bool RollCall::has_arrived(int rank) const {
     return std::find(here.begin(), here.end(), rank) != here.end();
 }
 
+// A rank that hears of it may end the job, so what the ranks are in is said before.
 void JobMessages::tell_failure(const std::string& why) {
+    error::say_timeout();
     if (what_ != 0 && !error::loss_of(comm_.handle))
         comm::tell_failure(comm::ranks_in_world(comm_), comm_.rank, what_, why);
 }

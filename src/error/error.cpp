@@ -92,11 +92,6 @@ int through_handler(const Owner& owner, int code) {
 
 std::atomic<bool> timed_out{false};
 
-void say_timeout() {
-    if (timed_out.load(std::memory_order_relaxed) && timed_out.exchange(false) && on_timeout != nullptr)
-        on_timeout("SWITCHYARD_TIMEOUT");
-}
-
 void abort_if_wanted(int mpi_class, const std::string& text) {
     if (mpi_class != MPI_ERR_OTHER || settings::values().on_failure != settings::OnFailure::kAbort)
         return;
@@ -113,6 +108,11 @@ constinit Saying on_timeout = nullptr;
 
 void note_timeout() {
     timed_out.store(true, std::memory_order_relaxed);
+}
+
+void say_timeout() {
+    if (timed_out.load(std::memory_order_relaxed) && timed_out.exchange(false) && on_timeout != nullptr)
+        on_timeout("SWITCHYARD_TIMEOUT");
 }
 
 int code(int mpi_class, const std::string& text) {

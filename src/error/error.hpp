@@ -28,6 +28,7 @@ extern Saying before_abort;
 // A wait has been given up for SWITCHYARD_TIMEOUT. The next error has `on_timeout` called first, with that name: by
 // then the other ranks have been told, for whom every moment counts.
 void note_timeout();
+void say_timeout();  // now, where an error would
 extern Saying on_timeout;
 
 }  // namespace swy::error
