@@ -41,15 +41,9 @@ double patience(const comm::State& comm) {
     return timeout > 0 && stall > 0 ? std::min(timeout, stall) : std::max(timeout, stall);
 }
 
-// Names a call's first agreement, and those after it, by which it agrees again. The starts of persistent calls, which
-// count from 1, have other names.
-comm::Launch name_of(std::uint64_t sequence, int again = 0) {
-    return {sequence, -static_cast<std::uint64_t>(again)};
-}
-
 // The agreement's id among the ranks; 0 where they have none, or no use for it.
-comm::OperationId id_of(const comm::State& comm, const comm::Launch& name, double seconds) {
-    return comm.order != nullptr && seconds > 0 ? comm.order->id_of(name) : 0;
+comm::OperationId id_of(const comm::State& comm, std::uint64_t sequence, double seconds) {
+    return comm.order != nullptr && seconds > 0 ? comm.order->id_of({sequence}) : 0;
 }
 
 Agreement::End wait_for(Agreement& agreement) {
@@ -94,12 +88,12 @@ std::int64_t time_of_vote() {
     return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-Decision agree_by_mpi(comm::State& comm, const comm::Launch& name, const std::shared_ptr<VoteExchange>& votes,
+Decision agree_by_mpi(comm::State& comm, std::uint64_t sequence, const std::shared_ptr<VoteExchange>& votes,
                       const progress::Deadline& deadline) {
     if (const int rc = start(*votes, comm); rc != MPI_SUCCESS)
         return without_route(Decision::State::kMpiError, {}, rc);
     MpiTransport transport(comm, votes, MpiTransport::Errors::kRaised);
-    JobMessages messages(comm, id_of(comm, name, patience(comm)));
+    JobMessages messages(comm, id_of(comm, sequence, patience(comm)));
     Agreement agreement(place_of(comm), transport, messages, deadline, patience(comm), kEntered);
     return decision_at(wait_for(agreement), votes->all, transport.code());
 }
@@ -113,26 +107,26 @@ Decision decision_of(comm::SharedPage& page, const PageTransport& transport) {
     return without_route(Decision::State::kMismatch, compare(transport.prints()));
 }
 
-Agreement::End wait_for(const comm::State& comm, PageTransport& transport, const comm::Launch& name,
+Agreement::End wait_for(const comm::State& comm, PageTransport& transport, std::uint64_t sequence,
                         const progress::Deadline& deadline) {
-    JobMessages messages(comm, id_of(comm, name, settings::values().timeout));
+    JobMessages messages(comm, id_of(comm, sequence, settings::values().timeout));
     Agreement agreement(place_of(comm), transport, messages, deadline, settings::values().timeout, kEntered);
     return wait_for(agreement);
 }
 
-Decision agree_by_page(comm::State& comm, const Fingerprint& print, const comm::Launch& name,
-                       const std::shared_ptr<VoteExchange>& votes, const progress::Deadline& deadline) {
+Decision agree_by_page(comm::State& comm, const Fingerprint& print, const std::shared_ptr<VoteExchange>& votes,
+                       const progress::Deadline& deadline) {
     comm::SharedPage& page = *comm.page;
     PageTransport transport(page, place_of(comm), page_record(votes->mine, print), PageTransport::WaitsFor::kAll,
                             votes->mine);
-    const Agreement::End end = wait_for(comm, transport, name, deadline);
+    const Agreement::End end = wait_for(comm, transport, print.sequence, deadline);
     if (end.how != Agreement::End::How::kComplete)
         return decision_at(end, transport.all(), MPI_SUCCESS);
     // Ranks that have started a non-blocking call wait for an exchange by MPI, which will find the mismatch. All ranks
     // can take part in it unless one has published that it has host memory, and has gone on.
     if (transport.some_nonblocking() && !read(transport.all()).any_host) {
         page.close();
-        return agree_by_mpi(comm, name, votes, deadline);
+        return agree_by_mpi(comm, print.sequence, votes, deadline);
     }
     return decision_of(page, transport);
 }
@@ -147,9 +141,9 @@ bool may_be_alone(const comm::State& comm, const Decision& decision) {
            static_cast<double>(decision.spread) >= limit * 1e3 / 2;
 }
 
-Decision call_the_roll(const comm::State& comm, const comm::Launch& name, Decision decision) {
+Decision call_the_roll(const comm::State& comm, std::uint64_t sequence, Decision decision) {
     const double limit = settings::values().timeout;
-    const comm::OperationId what = id_of(comm, name, limit);
+    const comm::OperationId what = id_of(comm, sequence, limit);
     const progress::Deadline deadline(limit, comm.handle);
     RollCall transport(comm, call::mix(what));
     JobMessages messages(comm, what);
@@ -169,10 +163,9 @@ int begin(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& pr
     return start(exchange, comm);
 }
 
-Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print, int again) {
+Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print) {
     const report::trace::Part part("agreement");
-    print = print_of(call, vote, again == 0 ? comm.agreed_calls++ : print.sequence);
-    const comm::Launch name = name_of(print.sequence, again);
+    print = print_of(call, vote, comm.agreed_calls++);
     if (comm.votes == nullptr)
         comm.votes = std::make_shared<VoteExchange>();
     const std::shared_ptr<VoteExchange> votes = comm.votes;
@@ -180,10 +173,10 @@ Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprin
     fill_print(votes->mine, print);
     fill_time(votes->mine, time_of_vote());
     const progress::Deadline deadline(settings::values().timeout, comm.handle);
-    Decision decision =
-        has_page(comm) ? agree_by_page(comm, print, name, votes, deadline) : agree_by_mpi(comm, name, votes, deadline);
+    Decision decision = has_page(comm) ? agree_by_page(comm, print, votes, deadline)
+                                       : agree_by_mpi(comm, print.sequence, votes, deadline);
     if (may_be_alone(comm, decision))
-        decision = call_the_roll(comm, name, std::move(decision));
+        decision = call_the_roll(comm, print.sequence, std::move(decision));
     if (decision.state == Decision::State::kTimeout || decision.state == Decision::State::kMpiError)
         comm.votes = nullptr;  // MPI may still work on it
     return decision;
@@ -202,7 +195,7 @@ Decision tell_host(comm::State& comm, comm::SharedPage::Record record) {
     const double timeout = settings::values().timeout;
     if (timeout > 0 || transport.step() != AgreementTransport::State::kComplete) [[unlikely]] {
         const progress::Deadline deadline(timeout, comm.handle);
-        const Agreement::End end = wait_for(comm, transport, name_of(sequence), deadline);
+        const Agreement::End end = wait_for(comm, transport, sequence, deadline);
         if (end.how != Agreement::End::How::kComplete)
             return decision_at(end, {}, MPI_SUCCESS);
     }
@@ -216,7 +209,7 @@ bool has_page(comm::State& comm) {
 }
 
 int share_page(comm::State& comm, const Fingerprint& print) {
-    const bool wanted = !comm.page_tried && comm.one_host && print.sequence >= comm::SharedPage::kWorth &&
+    const bool wanted = !comm.page_tried && print.sequence >= comm::SharedPage::kWorth &&
                         comm.size <= comm::SharedPage::kMostRanks && settings::values().agree == settings::Agree::kFull;
     if (!wanted)
         return MPI_SUCCESS;

@@ -18,9 +18,8 @@ namespace swy::coll {
 int begin(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print, VoteExchange& exchange);
 
 // The whole agreement of a blocking call: over the shared page where the communicator has one, otherwise by MPI.
-// After a set-up the call agrees `again`, for the first time, the second, and so on: `print` is what it was then.
 // Collective over the communicator.
-Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print, int again);
+Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& print);
 
 // The same for a rank that has host memory alone in the call, on a communicator with a shared page: it publishes its
 // record and does not wait (PageTransport). The record, except for its number, is made by host_record() from a
@@ -31,7 +30,7 @@ Decision tell_host(comm::State& comm, comm::SharedPage::Record record);
 // Has the communicator a shared page that is not closed?
 bool has_page(comm::State& comm);
 
-// Makes a shared page for the ranks' next agreements, where they are on one host and enough agreements have been made.
+// Makes a shared page for the ranks' next agreements, where they can share memory and enough agreements have been made.
 // Collective over the communicator, after an agreement on the call named by `print`. Returns MPI's code.
 int share_page(comm::State& comm, const Fingerprint& print);
 

@@ -10,6 +10,7 @@
 #include "error/error.hpp"
 #include "error/loss.hpp"
 #include "error/required.hpp"
+#include "real.hpp"
 #include "report/trace.hpp"
 
 namespace swy::coll {
@@ -18,22 +19,27 @@ namespace {
 // How many set-ups a call waits for: calls that do not block may have begun others, for other devices.
 constexpr int kMostAwaited = 3;
 
-// The ranks agree, and where they find that they need a set-up, they agree again after it on what it has brought: so
-// none waits for the others without the limit that an agreement has.
-int agree_with_setup(const Call& call, comm::State& comm, Presence presence, const ConcurrentCollectives& under_way,
-                     AgreedRoute& into, Decision& decision) {
-    for (int again = 0;; ++again) {
-        decision = agree(call, comm, vote_of(call, comm, presence, under_way, into.work), into.print, again);
-        if (decision.state != Decision::State::kAgreed || !decision.needs_setup || !all_can(call, decision))
-            return MPI_SUCCESS;
-        if (again == kMostAwaited) {
-            decision.obstacle = Reason::kNotReady;
-            return MPI_SUCCESS;
-        }
-        const report::trace::Part part("NCCL communicator");
-        if (const int rc = comm::set_up(comm, into.work->location, decision.setups); rc != MPI_SUCCESS)
+// `obstacle` becomes what keeps the ranks from NCCL after the set-up, alike on all. They ask each other by a blocking
+// call: others of ours would not stay apart from those of an MPI_Comm_idup that is under way.
+int set_up(const Call& call, const Decision& decision, comm::State& comm, const std::optional<nccl::Work>& work,
+           Reason& obstacle) {
+    obstacle = Reason::kNone;
+    if (!all_can(call, decision) || !decision.needs_setup)
+        return MPI_SUCCESS;
+    const report::trace::Part part("NCCL communicator");
+    for (std::uint64_t ended = decision.setups; ended < decision.setups + kMostAwaited; ++ended) {
+        if (const int rc = comm::set_up(comm, work->location, ended); rc != MPI_SUCCESS)
             return rc;
+        const bool other = comm.needs_setup(work->location.ordinal);
+        const int mine = static_cast<int>(other ? Reason::kNotReady : comm.obstacle);
+        int all = 0;
+        if (const int rc = real::Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, comm.handle); rc != MPI_SUCCESS)
+            return rc;
+        obstacle = static_cast<Reason>(all);
+        if (obstacle != Reason::kNotReady)
+            break;
     }
+    return MPI_SUCCESS;
 }
 
 // Asks the ranks for their calls where the agreement has not told them.
@@ -59,9 +65,7 @@ bool passes(const Call& call, Reason reason) {
 int agree_and_setup(const Call& call, comm::State& comm, Presence presence, const ConcurrentCollectives& under_way,
                     AgreedRoute& into) {
     comm.repeat.reset();  // the set-up may bring another threshold
-    Decision decision;
-    if (const int rc = agree_with_setup(call, comm, presence, under_way, into, decision); rc != MPI_SUCCESS)
-        return from_mpi(call, rc);
+    const Decision decision = agree(call, comm, vote_of(call, comm, presence, under_way, into.work), into.print);
     switch (decision.state) {
         case Decision::State::kMpiError:
             return from_mpi(call, decision.mpi_code);
@@ -76,8 +80,11 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
         comm.intervals[call.id].agreed(decision.any_device);
     if (const int rc = share_page(comm, into.print); rc != MPI_SUCCESS)
         return from_mpi(call, rc);
+    Reason obstacle = Reason::kNone;
+    if (const int rc = set_up(call, decision, comm, into.work, obstacle); rc != MPI_SUCCESS)
+        return from_mpi(call, rc);
     into.in_flight = decision.in_flight;
-    into.route = route_from(call, decision);
+    into.route = route_from(call, decision, obstacle);
     // The agreement has kept the call's place among the communicator's: no rank makes the real call.
     if (const std::string why = error::refusal(into.route.reason); !why.empty())
         return failed(call, comm, why);

@@ -67,14 +67,15 @@ bool all_can(const Call& call, const Decision& decision) {
     return enough && decision.any_device && !decision.any_host && !obstacle;
 }
 
-Route route_from(const Call& call, const Decision& decision) {
+Route route_from(const Call& call, const Decision& decision, Reason obstacle) {
     if (!decision.any_device)
         return {};
     if (size_is_unknown(call) && !decision.large)
         return {Carrier::kStaged, Reason::kSmall};
     if (decision.any_host)
         return {Carrier::kStaged, Reason::kMixed};
-    return {decision.obstacle != Reason::kNone ? Carrier::kStaged : Carrier::kNccl, decision.obstacle};
+    const Reason why = decision.obstacle != Reason::kNone ? decision.obstacle : obstacle;
+    return why != Reason::kNone ? Route{Carrier::kStaged, why} : Route{Carrier::kNccl, Reason::kNone};
 }
 
 }  // namespace swy::coll

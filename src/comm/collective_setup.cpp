@@ -32,15 +32,16 @@ void begin_setup(State& state, const device::Location& location, std::uint64_t e
 }
 
 int set_up(State& state, const device::Location& location, std::uint64_t ended) {
-    Common common;
+    std::int64_t number = 0;
+    bool all = true;
     if (state.order != nullptr)
-        common.number = state.order->number();
-    else if (const int rc = common.learn(state); rc != MPI_SUCCESS)
+        number = state.order->number();
+    else if (const int rc = agree_on_number(state, all, number); rc != MPI_SUCCESS)
         return rc;
     {
         const progress::Hold hold;
         if (state.setups_begun == ended)
-            begin(state, location, common.number);
+            begin(state, location, number);
     }
     await_setup(state);
     adopt_setup(state);

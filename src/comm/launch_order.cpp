@@ -6,7 +6,6 @@
 
 #include "call/hash.hpp"
 #include "call/private_comm.hpp"
-#include "nccl/member.hpp"
 #include "progress/engine.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
@@ -14,18 +13,16 @@
 namespace swy::comm {
 namespace {
 
-std::atomic<std::int64_t> last_number{0};  // that Common::learn() has drawn or learnt of
+std::atomic<std::int64_t> last_number{0};  // that agree_on_number() has drawn or learnt of
 
 }  // namespace
 
-int Common::learn(const State& state, bool able) {
-    const std::int64_t here = static_cast<std::int64_t>(nccl::host_here());
-    const std::array<std::int64_t, 4> mine{able ? 1 : 0, -++last_number, here, ~here};
-    std::array<std::int64_t, 4> least{};
+int agree_on_number(const State& state, bool& all, std::int64_t& number) {
+    const std::array<std::int64_t, 2> mine{all ? 1 : 0, -++last_number};
+    std::array<std::int64_t, 2> least{};
     const int rc = real::Allreduce(mine.data(), least.data(), mine.size(), MPI_INT64_T, MPI_MIN, state.handle);
-    all_able = least[0] != 0;
+    all = least[0] != 0;
     number = -least[1];
-    one_host = least[2] == ~least[3];
     last_number = std::max(last_number.load(), number);
     return rc;
 }
@@ -33,13 +30,11 @@ int Common::learn(const State& state, bool able) {
 int LaunchOrder::make(State& state) {
     // A rank without a private communicator would not agree where the others do, so all have one or none has.
     MPI_Comm private_comm = MPI_COMM_NULL;
-    const bool able = call::make_private_comm_with_topology(state.handle, &private_comm) == MPI_SUCCESS;
-    Common common;
-    const int rc = common.learn(state, able);
-    state.one_host = common.one_host;
-    if (rc == MPI_SUCCESS && common.all_able) {
-        state.order =
-            std::make_shared<LaunchOrder>(std::make_unique<MessageTokens>(state, private_comm), common.number);
+    bool all = call::make_private_comm_with_topology(state.handle, &private_comm) == MPI_SUCCESS;
+    std::int64_t number = 0;
+    const int rc = agree_on_number(state, all, number);
+    if (rc == MPI_SUCCESS && all) {
+        state.order = std::make_shared<LaunchOrder>(std::make_unique<MessageTokens>(state, private_comm), number);
         state.order->private_comm_ = private_comm;
         state.order->owner_ = &state;
     } else if (private_comm != MPI_COMM_NULL) {

@@ -33,15 +33,9 @@
 
 namespace swy::comm {
 
-// What the ranks of a communicator have in common.
-struct Common {
-    bool all_able = false;
-    std::int64_t number = 0;  // none of the ranks has had it from here
-    bool one_host = false;    // they are on one
-    // Learns it, alike on all of them, of whom each says whether it is `able`. Collective over the communicator.
-    // Returns MPI's code.
-    int learn(const State& state, bool able = true);
-};
+// Draws a number that none of the communicator's ranks has had from here, the same on all of them; `all` becomes false
+// where it is on some rank. Collective over the communicator. Returns MPI's code.
+int agree_on_number(const State& state, bool& all, std::int64_t& number);
 
 class LaunchOrder {
   public:

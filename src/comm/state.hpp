@@ -49,8 +49,7 @@ struct State {
     // Some rank never came to an agreement, on which MPI is still at work: neither this state nor the communicator may
     // be freed.
     bool given_up = false;
-    bool revoked = false;   // and the private communicators with it; only set where processes may be lost
-    bool one_host = false;  // all ranks are on one, as they found when they made the launch order
+    bool revoked = false;  // and the private communicators with it; only set where processes may be lost
     // The shared page by which blocking calls agree, once some have; null where the ranks do not share memory, or have
     // not tried yet.
     std::shared_ptr<SharedPage> page;
