@@ -5,6 +5,7 @@ Prints one line a check and "N passed, N failed" last; writes OUT/summary.md, wh
 OUT/log.txt with what every command printed.
 """
 import argparse
+import concurrent.futures
 import ctypes
 import datetime
 import json
@@ -13,6 +14,8 @@ import platform
 import re
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 parser = argparse.ArgumentParser()
@@ -21,6 +24,7 @@ parser.add_argument("--build", required=True)
 parser.add_argument("--out", required=True)
 parser.add_argument("--nccl", default="", help="libnccl.so.2 to use; without it NCCL's checks are left out")
 parser.add_argument("--seconds", type=float, default=420, help="no check is begun later than this")
+parser.add_argument("--jobs", type=int, default=1, help="checks at the same time; measurements are made one by one")
 parser.add_argument("--short", action="store_true", help="fewer rounds and sizes: shows that everything runs")
 parser.add_argument("--stand-in", action="store_true", help="the GPU is a virtual one: no time is written down")
 options = parser.parse_args()
@@ -30,28 +34,42 @@ SETTINGS = [f"SWITCHYARD_NCCL_LIBRARY={options.nccl}"] if options.nccl else []
 counts = {"passed": 0, "failed": 0, "skipped": 0}
 log = open(f"{options.out}/log.txt", "w", encoding="utf-8")
 summary = []
+lock = threading.Lock()
+pool = concurrent.futures.ThreadPoolExecutor(options.jobs)
+pending = []
 
 
 def result(verdict, name, why=""):
-    counts[verdict] += 1
     line = f"{verdict}: {name}" + (f" ({why})" if why else "")
-    print(line, flush=True)
-    log.write(line + "\n")
-    log.flush()
+    with lock:
+        counts[verdict] += 1
+        print(f"{time.monotonic() - BEGIN:4.0f} s  {line}", flush=True)
+        log.write(line + "\n")
+        log.flush()
+
+
+def in_turn(function):
+    """Calls of it are made by the pool; what is measured waits for them (settle)."""
+    return lambda *words, **named: pending.append(pool.submit(function, *words, **named))
+
+
+def settle():
+    while pending:
+        pending.pop().result()
 
 
 def run(command, seconds=90, settings=None):
     """(exit status, standard output, standard error); 124 when the time ran out."""
-    log.write(f"== {' '.join(command)} {settings or ''}\n")
     environment = dict(os.environ, **(settings or {}))
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds, check=False, env=environment,
                               stdin=subprocess.DEVNULL)
+        answer = done.returncode, done.stdout, done.stderr
     except subprocess.TimeoutExpired as over:
-        log.write(f"time ran out\n{over.stdout}\n{over.stderr}\n")
-        return 124, "", ""
-    log.write(f"{done.stdout}{done.stderr}exit status {done.returncode}\n")
-    return done.returncode, done.stdout, done.stderr
+        answer = 124, "", f"time ran out\n{over.stdout}\n{over.stderr}\n"
+    with lock:
+        log.write(f"== {' '.join(command)} {settings or ''}\n{answer[1]}{answer[2]}exit status {answer[0]}\n")
+    return answer
 
 
 def launch(ranks, program, settings=(), way="--preload", seconds=90):
@@ -68,21 +86,18 @@ def late(name):
     return True
 
 
-def fresh_report():
-    path = f"{options.out}/report.json"
-    if os.path.exists(path):
-        os.unlink(path)
-    return path
+def reported(ranks, program, settings, **how):
+    """What launch() gives, with (call, carrier, reason) of every line of the report in place of standard output."""
+    with tempfile.TemporaryDirectory() as folder:
+        status, _, errors = launch(ranks, program, [f"SWITCHYARD_REPORT=json:{folder}/report", *settings], **how)
+        rows = []
+        if os.path.exists(f"{folder}/report"):
+            with open(f"{folder}/report", encoding="utf-8") as file:
+                rows = json.load(file)["calls"]
+    return status, {(row["call"], row["carrier"], row["reason"]) for row in rows}, errors
 
 
-def carriers(report):
-    """(call, carrier, reason) of every line of a report; nothing where there is none."""
-    if not os.path.exists(report):
-        return set()
-    with open(report, encoding="utf-8") as file:
-        return {(row["call"], row["carrier"], row["reason"]) for row in json.load(file)["calls"]}
-
-
+@in_turn
 def check(name, ranks, program, settings=(), seconds=90, over_nccl=False, way="--preload"):
     if late(name):
         return
@@ -90,22 +105,21 @@ def check(name, ranks, program, settings=(), seconds=90, over_nccl=False, way="-
     if not os.path.exists(path):
         result("skipped", name, f"{program[0]} is not built")
         return
-    report = fresh_report()
-    status, _, errors = launch(ranks, [path, *program[1:]], [f"SWITCHYARD_REPORT=json:{report}", *settings], way, seconds)
-    if status == 0 and over_nccl and "nccl" not in {carrier for _, carrier, _ in carriers(report)}:
+    status, routes, errors = reported(ranks, [path, *program[1:]], settings, way=way, seconds=seconds)
+    if status == 0 and over_nccl and "nccl" not in {carrier for _, carrier, _ in routes}:
         result("failed", name, "NCCL carried no call")
         return
     said = (errors.strip().splitlines() or [""])[0]
     result("passed" if status == 0 else "skipped" if status == 77 else "failed", name, "" if status == 0 else f"exit status {status}: {said}")
 
 
+@in_turn
 def route(name, ranks, program, settings, wanted):
     """The report says that all calls of `steps` on device memory took one route."""
     if late(name):
         return
-    report = fresh_report()
-    status, _, errors = launch(ranks, [f"{options.build}/tests/mpi/steps", *program], [f"SWITCHYARD_REPORT=json:{report}", *settings])
-    found = {(carrier, reason) for call, carrier, reason in carriers(report) if call == "MPI_Allreduce"}
+    status, routes, errors = reported(ranks, [f"{options.build}/tests/mpi/steps", *program], settings)
+    found = {(carrier, reason) for call, carrier, reason in routes if call == "MPI_Allreduce"}
     good = status == 0 and found == {wanted}
     result("passed" if good else "failed", name, "" if good else f"exit status {status}, routes {sorted(found)}, not {wanted}: {errors[-300:]}")
 
@@ -148,6 +162,30 @@ def collectives():
         check(f"calls that do not match, {ranks} ranks", ranks, ["tests/mpi/mismatch"])
 
 
+def hardware():
+    """What GPUs and NCCL do that easy-going ones would not (docs/unproven.md), with several ranks on one GPU."""
+    share = SEVERAL or (["NCCL_MULTI_RANK_GPU_ENABLE=0"] if NCCL else [])
+    pairs = ["SWITCHYARD_P2P_COMM=pair", "SWITCHYARD_P2P_THRESHOLD=4K"]
+    check("copies that return before they are over", 2, ["tests/mpi/hardware/memops"], share)
+    check("copies of ranks that are late", 2, ["tests/mpi/hardware/memops", "late"], share)
+    check("buffers that are not aligned, 2 ranks", 2, ["tests/mpi/hardware/unaligned"], share)
+    check("halos of columns, 2 ranks", 2, ["tests/mpi/hardware/halo", few(40)], share)
+    check("halos of columns, 3 ranks, by pairs", 3, ["tests/mpi/hardware/halo", few(40)], [*share, *pairs])
+    for queues in (8, 1):
+        check(f"more operations than room, 3 ranks, {queues} hardware queues", 3, ["tests/mpi/hardware/crowded", few(20), "--collective", "--synchronize"],
+              [*share, *pairs, "SWITCHYARD_P2P_PAIR_COMMS=64", f"CUDA_DEVICE_MAX_CONNECTIONS={queues}"], 120)
+    check("calls beside a stream that waits", 2, ["tests/mpi/hardware/overlap"], [*share, "CUDA_DEVICE_MAX_CONNECTIONS=32"])
+    check("collectives in other orders, 3 ranks", 3, ["tests/mpi/orders", few(20)], share, 120)
+    check("threads with communicators of their own, 2 ranks", 2, ["tests/mpi/threads", "2", few(20)], share, 120)
+    check("communicators at random, 4 ranks", 4, ["tests/mpi/comm/random", few(40)], share, 120)
+    check("windows at random, 2 ranks", 2, ["tests/mpi/window/differential", few(60), "anywhere"], share)
+    check("persistent calls at random, 2 ranks", 2, ["tests/mpi/persistent/random", few(40)], share)
+    if SEVERAL:
+        check("calls on a stream at random, 2 ranks", 2, ["tests/mpi/stream/random", few(20)], SEVERAL, way="--relinked")
+        check("calls on a stream that wait for nothing, 2 ranks", 2, ["tests/mpi/stream/no_wait"], SEVERAL, way="--relinked")
+        check("mistakes on a stream, 2 ranks", 2, ["tests/mpi/stream/mistakes"], SEVERAL, way="--relinked")
+
+
 def kernels():
     """The library's own kernels: right on this GPU, with every type and operator, alone and between NCCL's exchanges."""
     check("MPI_Reduce_local by kernels", 1, ["tests/mpi/types/reduce_local"], way="--relinked")
@@ -156,6 +194,9 @@ def kernels():
               [*SEVERAL, "SWITCHYARD_NCCL_THRESHOLD=1"], 150, over_nccl=True)
         check("sums in the order of the ranks, 4 ranks on one GPU", 4, ["tests/mpi/deterministic"], [*SEVERAL, "SWITCHYARD_DETERMINISTIC=1"],
               over_nccl=True)
+
+
+def kernel_speeds():
     rows = measured("measured: kernels", 1, ["tests/gpu/kernels", *(["--largest", "1048576"] if options.short else [])])
     if rows:
         packs = [row for row in rows if not row[0].startswith("reduce")]
@@ -217,10 +258,11 @@ def table(title, header, rows):
 
 def measured(name, ranks, program, settings=(), seconds=120):
     """The words of each line that a measuring program printed, or None."""
+    settle()
     if late(name):
         return None
     status, out, errors = launch(ranks, [f"{options.build}/{program[0]}", *program[1:]], settings, seconds=seconds)
-    rows = [line.split() for line in out.splitlines() if re.match(r"\d+ |(no-)?context |reduce-", line)]
+    rows = [line.split() for line in out.splitlines() if re.match(r"\d+ |(no-)?context |reduce-|call |waits ", line)]
     good = status == 0 and rows
     result("passed" if good else "failed", name, "" if good else f"exit status {status}: {errors[-300:]}")
     return rows if good else None
@@ -243,6 +285,19 @@ def locations():
     if rows:
         table("Where does a buffer live? Nanoseconds a question, beside the driver's own.",
               ["state", "memory", "library, ns", "driver, ns", "ratio"], [[*row, ratio(row[2], row[3])] for row in rows])
+
+
+def driver_calls():
+    rows = measured("measured: calls of the driver", 1, ["tests/gpu/driver_calls"])
+    if rows:
+        table("The driver's calls of which a small message is made, nanoseconds each.", ["call", "ns"], [row[1:] for row in rows])
+
+
+def waits():
+    rows = measured("measured: what waits for the device", 1, ["tests/gpu/waits"])
+    if rows:
+        table("Which of the driver's calls wait for what runs: a kernel or a function of the host's, on a stream that synchronises with the default one or not.",
+              ["call", "kernel", "kernel, non-blocking", "function", "function, non-blocking"], [row[1:] for row in rows])
 
 
 def allreduces():
@@ -275,6 +330,7 @@ def ping_pongs():
 def agreement():
     """MPI_Allreduce of host memory in a GPU job: from the threshold up the library's ranks agree first."""
     rows, name = [], "measured: agreement of host calls"
+    settle()
     if late(name):
         return
     for number in (64 << 10, 1 << 20) if options.short else (8, 64 << 10, 256 << 10, 1 << 20, 4 << 20):
@@ -311,10 +367,16 @@ routes()
 point_to_point()
 kernels()
 examples()
+settle()
 locations()
+driver_calls()
+waits()
+kernel_speeds()
 allreduces()
 ping_pongs()
 agreement()
+hardware()
+settle()
 last = f"{counts['passed']} passed, {counts['failed']} failed" + (f", {counts['skipped']} skipped" if counts["skipped"] else "")
 with open(f"{options.out}/summary.md", "w", encoding="utf-8") as file:
     if options.stand_in:

@@ -1,5 +1,6 @@
 # Checks and measurements for a machine with a GPU: tests/gpu/run.sh. They are built with the tests and run on virtual GPUs too.
-EXTRA_PROGRAMS += tests/gpu/allreduce tests/gpu/kernels tests/gpu/locations tests/gpu/messages
+EXTRA_PROGRAMS += tests/gpu/allreduce tests/gpu/driver_calls tests/gpu/kernels tests/gpu/locations tests/gpu/messages \
+    tests/gpu/waits
 tests_gpu_kernels_SOURCES = tests/gpu/kernels.cpp tests/mpi/gpu.hpp
 tests_gpu_kernels_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_gpu_kernels_LDADD = libswy.la $(MPI_LIBS) $(HWLOC_LIBS) -ldl
@@ -12,4 +13,10 @@ tests_gpu_allreduce_LDADD = $(MPI_TEST_LIBS)
 tests_gpu_locations_SOURCES = tests/gpu/locations.cpp tests/mpi/gpu.hpp
 tests_gpu_locations_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_gpu_locations_LDADD = libswy.la $(MPI_LIBS) $(HWLOC_LIBS) -ldl
+tests_gpu_driver_calls_SOURCES = tests/gpu/driver_calls.cpp tests/mpi/gpu.hpp
+tests_gpu_driver_calls_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_gpu_driver_calls_LDADD = -ldl
+tests_gpu_waits_SOURCES = tests/gpu/waits.cpp tests/mpi/gpu.hpp
+tests_gpu_waits_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_gpu_waits_LDADD = -ldl -lpthread
 EXTRA_DIST += tests/gpu/run.sh tests/gpu/checks.py

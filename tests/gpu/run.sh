@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds and runs the checks and measurements that need a GPU, on any machine that has one.
-#   tests/gpu/run.sh [--from DIR] [--out DIR] [--work DIR] [--short]
+#   tests/gpu/run.sh [--from DIR] [--out DIR] [--work DIR] [--short] [--seconds N] [--jobs N]
 #   tests/gpu/run.sh --collect DIR [--with-nccl]
 # --collect DIR  on a Debian or Ubuntu machine with network: gathers in DIR what a machine without one lacks (this script,
 #                the source archive, Open MPI, headers of hwloc and others). --with-nccl adds NVIDIA's newest NCCL, which
@@ -9,11 +9,13 @@
 # --out DIR      where summary.md and log.txt go (default: gpu-results)
 # --work DIR     where things are unpacked and built (default: gpu-build); what is built there is kept for the next run
 # --short        shows that all runs, with few rounds
+# --seconds N    begins no check later than this (default: 420)
+# --jobs N       checks at the same time (default: 1); what is measured runs alone
 # Needs nvcc's headers, a C++20 compiler, make and python3, no root, no network and no autotools. Ends with
 # "N passed, N failed"; exits with 77 where there is no GPU. SWY_GPU_STAND_IN=BUILD-FOLDER lets a virtual GPU stand in.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-from='' out=gpu-results work=gpu-build collect='' with_nccl=no short=()
+from='' out=gpu-results work=gpu-build collect='' with_nccl=no pass=()
 while [ $# -gt 0 ]; do
     case $1 in
         --from) from=$2; shift 2 ;;
@@ -21,8 +23,9 @@ while [ $# -gt 0 ]; do
         --work) work=$2; shift 2 ;;
         --collect) collect=$2; shift 2 ;;
         --with-nccl) with_nccl=yes; shift ;;
-        --short) short=(--short); shift ;;
-        *) sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+        --short) pass+=(--short); shift ;;
+        --seconds | --jobs) pass+=("$1" "$2"); shift 2 ;;
+        *) sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 say() { printf '\n== %s\n' "$*"; }
@@ -185,7 +188,10 @@ build() {
     programs=(tests/gpu/allreduce tests/gpu/locations tests/bench/host_calls tests/wrappers/sweep tests/mpi/collectives
         tests/mpi/mismatch tests/mpi/steps tests/mpi/staged/differential tests/gpu/messages tests/mpi/p2p/differential
         tests/mpi/p2p/progress tests/mpi/p2p/columns tests/mpi/p2p/one_buffer tests/gpu/kernels
-        tests/mpi/types/reduce_local tests/mpi/types/table tests/mpi/deterministic)
+        tests/mpi/types/reduce_local tests/mpi/types/table tests/mpi/deterministic tests/gpu/driver_calls tests/gpu/waits
+        tests/mpi/hardware/memops tests/mpi/hardware/unaligned tests/mpi/hardware/halo tests/mpi/hardware/crowded
+        tests/mpi/hardware/overlap tests/mpi/orders tests/mpi/threads tests/mpi/comm/random tests/mpi/window/differential
+        tests/mpi/persistent/random tests/mpi/stream/random tests/mpi/stream/no_wait tests/mpi/stream/mistakes)
     # One after the other: "all" is a make of its own, which would build the same libraries at the same time.
     make --no-print-directory -s -j"$(nproc)" all
     make --no-print-directory -s -j"$(nproc)" "${programs[@]}"
@@ -221,4 +227,4 @@ if [ -n "${SWY_GPU_STAND_IN:-}" ]; then nccl=$SWY_GPU_STAND_IN/vgpu/lib/libnccl.
 say "checking${nccl:+ with $nccl}"
 checks=$here/checks.py
 [ -r "$checks" ] || checks=$source/tests/gpu/checks.py
-exec python3 "$checks" --source "$source" --build "$work/build" --out "$out" --nccl "$nccl" "${short[@]}" "${stand_in[@]}"
+exec python3 "$checks" --source "$source" --build "$work/build" --out "$out" --nccl "$nccl" "${pass[@]}" "${stand_in[@]}"
