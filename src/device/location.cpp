@@ -73,9 +73,10 @@ CUresult query(const Driver& driver, const void* address, Attributes& found) {
     return single;
 }
 
-// Narrows the range of memory that belongs to no context down to what is mapped there: the range of what cuMemMap has
-// mapped is all that cuMemAddressReserve reserved, of which other parts may be unmapped, or another device's. A mapping
-// may also be larger than the range, as that of a pool. Drivers that do not tell mappings leave the range as it is.
+// Narrows the range of memory that belongs to no context down to what is mapped there: cuda.h lets the range of what
+// cuMemMap has mapped be all that cuMemAddressReserve reserved, of which other parts may be unmapped, or another
+// device's (driver 580 tells the mapping). A mapping may also be larger than the range, as that of a pool. Drivers that
+// do not tell mappings leave the range as it is.
 void narrow_to_mapping(const Driver& driver, const void* address, Attributes& found) {
     CUdeviceptr begin = 0;
     std::size_t size = 0;
@@ -160,15 +161,16 @@ void choose_context(const Driver& driver, Location& location) {
 
 // cudaMemcpy and cudaMemset may return before they are over ("API synchronization behavior" in CUDA's manuals), and the
 // streams here do not wait for them. This has the driver make them wait on this memory from now on; it returns when
-// those made before are over. Drivers refuse that for memory of pools and of cuMemCreate.
-void settle_memops(const Driver& driver, const Location& location) {
+// those made before are over. Of memory that belongs to no context, that of pools and of cuMemCreate, drivers refuse it
+// or accept it without effect (580 does so for pools).
+void settle_memops(const Driver& driver, const Location& location, bool has_context) {
     if (memops_may_stay.load(std::memory_order_relaxed))
         return;
     const unsigned yes = 1;
     const BesideCapture beside(driver);
     const ContextScope scope(location.context);
     const bool settled =
-        driver.pointer_set_attribute != nullptr && scope.result() == CUDA_SUCCESS &&
+        has_context && driver.pointer_set_attribute != nullptr && scope.result() == CUDA_SUCCESS &&
         driver.pointer_set_attribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, location.begin) == CUDA_SUCCESS;
     if (!settled)
         memops_may_stay.store(true, std::memory_order_relaxed);
@@ -218,8 +220,9 @@ Location locate(const void* address) {
     if (location.ordinal < 0 || at_home_on_host)
         choose_nearest(*d, address, location);
     choose_context(*d, location);
-    if (found.sync_memops == 0 && settings::values().sync == settings::Sync::kMemops)
-        settle_memops(*d, location);
+    const bool has_context = found.context != nullptr;
+    if (settings::values().sync == settings::Sync::kMemops && (found.sync_memops == 0 || !has_context))
+        settle_memops(*d, location, has_context);
     return location;
 }
 

@@ -29,7 +29,10 @@ std::size_t block_bytes(std::size_t bytes) {
 
 Block map_block(std::size_t bytes) {
     void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return data == MAP_FAILED ? Block{} : Block{data, bytes, false};
+    if (data == MAP_FAILED)
+        return {};
+    madvise(data, bytes, MADV_HUGEPAGE);  // fewer pages to touch and to lock, where the system has larger ones
+    return {data, bytes, false};
 }
 
 void unmap_block(const Block& block) noexcept {

@@ -383,7 +383,7 @@ inline constexpr Setting kSettings[] = {
      read_groups,
      show_groups,
      SWY_AGREED(groups)},
-    {{"SWITCHYARD_PINNED_POOL", kSize, "64M",
+    {{"SWITCHYARD_PINNED_POOL", kSize, "512M",
       "How much page-locked host memory is kept for staging, per device. Larger buffers are staged through ordinary "
       "memory, which is slower.",
       false},

@@ -107,6 +107,8 @@ bool Memory::acquire(device::Context context, std::size_t bytes, std::size_t use
     void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED)
         return false;
+    if (dense)
+        madvise(pages, bytes, MADV_HUGEPAGE);  // touched once and given back: fewer pages where the system has larger ones
     data_ = static_cast<std::byte*>(pages);
     mapped_ = bytes;
     return true;

@@ -231,7 +231,7 @@ def point_to_point():
     if SEVERAL:
         ways.append(("over NCCL", [*SEVERAL, "SWITCHYARD_P2P_COMM=pair"], True))
     for words, settings, over_nccl in ways:
-        check(f"messages of all sizes, 2 ranks on one GPU, {words}", 2, ["tests/gpu/messages", "--largest", str(1 << 20)], settings, over_nccl=over_nccl)
+        check(f"messages of all sizes, 2 ranks on one GPU, {words}", 2, ["tests/gpu/messages", "--largest", str(16 << 20)], settings, over_nccl=over_nccl)
         check(f"messages while completion calls wait, 2 ranks on one GPU, {words}", 2, ["tests/mpi/p2p/progress", "Wait"], settings)
         check(f"receives into the columns of one matrix, {words}", 2, ["tests/mpi/p2p/columns"], settings)
         check(f"receives into one buffer, {words}", 2, ["tests/mpi/p2p/one_buffer"], settings)
@@ -243,7 +243,7 @@ def examples():
     check("halos in C", 2, ["examples/halo"])
     check("training in C", 2, ["examples/train_iris", f"{options.source}/examples/iris.csv"])
     check("halos in Fortran", 2, ["examples/heat"])
-    for python in ("python3", "/usr/bin/python3"):
+    for python in (sys.executable, "/usr/bin/python3"):  # by its path: mpirun puts its own folder first
         if run([python, "-c", "import mpi4py, numpy"])[0] == 0:
             status, _, errors = launch(2, [python, f"{options.source}/examples/least_squares.py"])
             result("passed" if status == 0 else "failed", "least squares in Python", "" if status == 0 else errors[-300:])
@@ -262,7 +262,7 @@ def measured(name, ranks, program, settings=(), seconds=120):
     if late(name):
         return None
     status, out, errors = launch(ranks, [f"{options.build}/{program[0]}", *program[1:]], settings, seconds=seconds)
-    rows = [line.split() for line in out.splitlines() if re.match(r"\d+ |(no-)?context |reduce-|call |waits ", line)]
+    rows = [line.split() for line in out.splitlines() if re.match(r"\d+ |(no-)?context |reduce-|call |waits |communicator ", line)]
     good = status == 0 and rows
     result("passed" if good else "failed", name, "" if good else f"exit status {status}: {errors[-300:]}")
     return rows if good else None
@@ -298,6 +298,15 @@ def waits():
     if rows:
         table("Which of the driver's calls wait for what runs: a kernel or a function of the host's, on a stream that synchronises with the default one or not.",
               ["call", "kernel", "kernel, non-blocking", "function", "function, non-blocking"], [row[1:] for row in rows])
+
+
+def communicators():
+    for connect in (0, 1) if SEVERAL else ():
+        rows = measured(f"measured: communicators, NCCL_RUNTIME_CONNECT={connect}", 2, ["tests/gpu/communicators", "4"],
+                        [*SEVERAL, f"NCCL_RUNTIME_CONNECT={connect}"])
+        if rows:
+            table(f"Communicators of 2 ranks on one GPU, NCCL_RUNTIME_CONNECT={connect}: the first allreduce of 4 MiB, and the device memory that both ranks take.",
+                  ["communicator", "ms", "MiB"], [row[1:] for row in rows])
 
 
 def allreduces():
@@ -372,6 +381,7 @@ locations()
 driver_calls()
 waits()
 kernel_speeds()
+communicators()
 allreduces()
 ping_pongs()
 agreement()

@@ -91,6 +91,7 @@ void copies(void* device, void* other, void* pinned) {
     const auto download = driver<int(void*, CUdeviceptr, std::size_t)>("cuMemcpyDtoH_v2");
     const auto upload = driver<int(CUdeviceptr, const void*, std::size_t)>("cuMemcpyHtoD_v2");
     const auto download_async = driver<int(void*, CUdeviceptr, std::size_t, CUstream)>("cuMemcpyDtoHAsync_v2");
+    const auto upload_async = driver<int(CUdeviceptr, const void*, std::size_t, CUstream)>("cuMemcpyHtoDAsync_v2");
     const auto copy = driver<int(CUdeviceptr, CUdeviceptr, std::size_t, CUstream)>("cuMemcpyAsync");
     const auto synchronize = driver<int(CUstream)>("cuStreamSynchronize");
     const auto query = driver<int(CUevent)>("cuEventQuery");
@@ -108,6 +109,8 @@ void copies(void* device, void* other, void* pinned) {
         measure("cuMemcpyHtoD:pageable" + size, [&] { return upload(from, heap.data(), bytes); });
         measure("cuMemcpyDtoHAsync+cuStreamSynchronize" + size,
                 [=] { return download_async(pinned, from, bytes, stream) + synchronize(stream); });
+        measure("cuMemcpyHtoDAsync+cuStreamSynchronize" + size,
+                [=] { return upload_async(from, pinned, bytes, stream) + synchronize(stream); });
         measure("cuMemcpyDtoHAsync+cuEventRecord+cuEventQuery" + size, [=] {
             int result = download_async(pinned, from, bytes, stream) + record(event, stream);
             for (int answer = CUDA_ERROR_NOT_READY; result == 0 && answer != 0;) {

@@ -1,5 +1,5 @@
 # Checks and measurements for a machine with a GPU: tests/gpu/run.sh. They are built with the tests and run on virtual GPUs too.
-EXTRA_PROGRAMS += tests/gpu/allreduce tests/gpu/driver_calls tests/gpu/kernels tests/gpu/locations tests/gpu/messages \
+EXTRA_PROGRAMS += tests/gpu/allreduce tests/gpu/communicators tests/gpu/driver_calls tests/gpu/kernels tests/gpu/locations tests/gpu/messages \
     tests/gpu/waits
 tests_gpu_kernels_SOURCES = tests/gpu/kernels.cpp tests/mpi/gpu.hpp
 tests_gpu_kernels_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
@@ -13,6 +13,8 @@ tests_gpu_allreduce_LDADD = $(MPI_TEST_LIBS)
 tests_gpu_locations_SOURCES = tests/gpu/locations.cpp tests/mpi/gpu.hpp
 tests_gpu_locations_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_gpu_locations_LDADD = libswy.la $(MPI_LIBS) $(HWLOC_LIBS) -ldl
+tests_gpu_communicators_SOURCES = tests/gpu/communicators.cpp tests/mpi/gpu.hpp
+tests_gpu_communicators_LDADD = $(MPI_TEST_LIBS)
 tests_gpu_driver_calls_SOURCES = tests/gpu/driver_calls.cpp tests/mpi/gpu.hpp
 tests_gpu_driver_calls_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_gpu_driver_calls_LDADD = -ldl

@@ -189,6 +189,7 @@ build() {
         tests/mpi/mismatch tests/mpi/steps tests/mpi/staged/differential tests/gpu/messages tests/mpi/p2p/differential
         tests/mpi/p2p/progress tests/mpi/p2p/columns tests/mpi/p2p/one_buffer tests/gpu/kernels
         tests/mpi/types/reduce_local tests/mpi/types/table tests/mpi/deterministic tests/gpu/driver_calls tests/gpu/waits
+        tests/gpu/communicators
         tests/mpi/hardware/memops tests/mpi/hardware/unaligned tests/mpi/hardware/halo tests/mpi/hardware/crowded
         tests/mpi/hardware/overlap tests/mpi/orders tests/mpi/threads tests/mpi/comm/random tests/mpi/window/differential
         tests/mpi/persistent/random tests/mpi/stream/random tests/mpi/stream/no_wait tests/mpi/stream/mistakes)
