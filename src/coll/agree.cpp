@@ -209,7 +209,7 @@ bool has_page(comm::State& comm) {
 }
 
 int share_page(comm::State& comm, const Fingerprint& print) {
-    const bool wanted = !comm.page_tried && print.sequence >= comm::SharedPage::kWorth &&
+    const bool wanted = !comm.page_tried && comm.one_host && print.sequence >= comm::SharedPage::kWorth &&
                         comm.size <= comm::SharedPage::kMostRanks && settings::values().agree == settings::Agree::kFull;
     if (!wanted)
         return MPI_SUCCESS;

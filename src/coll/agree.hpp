@@ -30,7 +30,7 @@ Decision tell_host(comm::State& comm, comm::SharedPage::Record record);
 // Has the communicator a shared page that is not closed?
 bool has_page(comm::State& comm);
 
-// Makes a shared page for the ranks' next agreements, where they can share memory and enough agreements have been made.
+// Makes a shared page for the ranks' next agreements, where they are on one host and enough agreements have been made.
 // Collective over the communicator, after an agreement on the call named by `print`. Returns MPI's code.
 int share_page(comm::State& comm, const Fingerprint& print);
 
