@@ -42,8 +42,8 @@ double patience(const comm::State& comm) {
 }
 
 // The agreement's id among the ranks; 0 where they have none, or no use for it.
-comm::OperationId id_of(const comm::State& comm, std::uint64_t sequence, double seconds) {
-    return comm.order != nullptr && seconds > 0 ? comm.order->id_of({sequence}) : 0;
+comm::OperationId id_of(const comm::State& comm, const comm::Launch& name, double seconds) {
+    return comm.number != 0 && seconds > 0 ? comm::id_of(comm.number, name) : 0;
 }
 
 Agreement::End wait_for(Agreement& agreement) {
@@ -93,7 +93,7 @@ Decision agree_by_mpi(comm::State& comm, std::uint64_t sequence, const std::shar
     if (const int rc = start(*votes, comm); rc != MPI_SUCCESS)
         return without_route(Decision::State::kMpiError, {}, rc);
     MpiTransport transport(comm, votes, MpiTransport::Errors::kRaised);
-    JobMessages messages(comm, id_of(comm, sequence, patience(comm)));
+    JobMessages messages(comm, id_of(comm, {sequence}, patience(comm)));
     Agreement agreement(place_of(comm), transport, messages, deadline, patience(comm), kEntered);
     return decision_at(wait_for(agreement), votes->all, transport.code());
 }
@@ -109,7 +109,7 @@ Decision decision_of(comm::SharedPage& page, const PageTransport& transport) {
 
 Agreement::End wait_for(const comm::State& comm, PageTransport& transport, std::uint64_t sequence,
                         const progress::Deadline& deadline) {
-    JobMessages messages(comm, id_of(comm, sequence, settings::values().timeout));
+    JobMessages messages(comm, id_of(comm, {sequence}, settings::values().timeout));
     Agreement agreement(place_of(comm), transport, messages, deadline, settings::values().timeout, kEntered);
     return wait_for(agreement);
 }
@@ -137,19 +137,19 @@ Decision agree_by_page(comm::State& comm, const Fingerprint& print, const std::s
 // Clocks that differ cost the roll call, and no more. Ranks with host memory have gone on by then.
 bool may_be_alone(const comm::State& comm, const Decision& decision) {
     const double limit = settings::values().timeout;
-    return limit > 0 && comm.order != nullptr && decision.state == Decision::State::kAgreed && !decision.any_host &&
+    return limit > 0 && comm.number != 0 && decision.state == Decision::State::kAgreed && !decision.any_host &&
            static_cast<double>(decision.spread) >= limit * 1e3 / 2;
 }
 
-Decision call_the_roll(const comm::State& comm, std::uint64_t sequence, Decision decision) {
-    const double limit = settings::values().timeout;
-    const comm::OperationId what = id_of(comm, sequence, limit);
-    const progress::Deadline deadline(limit, comm.handle);
-    RollCall transport(comm, call::mix(what));
-    JobMessages messages(comm, what);
-    Agreement agreement(place_of(comm), transport, messages, deadline, limit, kEntered);
-    const Agreement::End end = wait_for(agreement);
-    return end.how == Agreement::End::How::kComplete ? decision : decision_at(end, {}, MPI_SUCCESS);
+// `answer` becomes the greatest of all ranks'. Returns how it has ended.
+Agreement::End call_the_roll(const comm::State& comm, const comm::Launch& name, const char* did, int& answer) {
+    const progress::Deadline deadline(settings::values().timeout, comm.handle);
+    RollCall transport(comm, call::mix(comm::id_of(comm.number, name)), answer);
+    JobMessages messages(comm, id_of(comm, name, patience(comm)));
+    Agreement agreement(place_of(comm), transport, messages, deadline, patience(comm), did);
+    Agreement::End end = wait_for(agreement);
+    answer = transport.greatest();
+    return end;
 }
 
 }  // namespace
@@ -175,10 +175,24 @@ Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprin
     const progress::Deadline deadline(settings::values().timeout, comm.handle);
     Decision decision = has_page(comm) ? agree_by_page(comm, print, votes, deadline)
                                        : agree_by_mpi(comm, print.sequence, votes, deadline);
-    if (may_be_alone(comm, decision))
-        decision = call_the_roll(comm, print.sequence, std::move(decision));
+    if (int none = 0; may_be_alone(comm, decision))
+        if (const Agreement::End end = call_the_roll(comm, {print.sequence}, kEntered, none);
+            end.how != Agreement::End::How::kComplete)
+            decision = decision_at(end, {}, MPI_SUCCESS);
     if (decision.state == Decision::State::kTimeout || decision.state == Decision::State::kMpiError)
         comm.votes = nullptr;  // MPI may still work on it
+    return decision;
+}
+
+// The starts of persistent calls, which count from 1, have other names.
+Decision ask(comm::State& comm, const Fingerprint& print, int number, Reason mine) {
+    const comm::Launch name{print.sequence, -static_cast<std::uint64_t>(number)};
+    int answer = static_cast<int>(mine);
+    const Agreement::End end = call_the_roll(comm, name, "ended the set-up of NCCL", answer);
+    if (end.how != Agreement::End::How::kComplete)
+        return decision_at(end, {}, MPI_SUCCESS);
+    Decision decision;
+    decision.obstacle = static_cast<Reason>(answer);
     return decision;
 }
 
@@ -209,7 +223,7 @@ bool has_page(comm::State& comm) {
 }
 
 int share_page(comm::State& comm, const Fingerprint& print) {
-    const bool wanted = !comm.page_tried && print.sequence >= comm::SharedPage::kWorth &&
+    const bool wanted = !comm.page_tried && comm.one_host && print.sequence >= comm::SharedPage::kWorth &&
                         comm.size <= comm::SharedPage::kMostRanks && settings::values().agree == settings::Agree::kFull;
     if (!wanted)
         return MPI_SUCCESS;

@@ -27,10 +27,15 @@ Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprin
 comm::SharedPage::Record host_record(const Call& call, const Vote& vote);
 Decision tell_host(comm::State& comm, comm::SharedPage::Record record);
 
+// After a set-up that the call named by `print` has waited for: asks the ranks what keeps them from NCCL now, this one
+// `mine`, and decides on the greatest obstacle, within the limit of an agreement. `number` counts the call's questions,
+// from 1. Collective over the communicator.
+Decision ask(comm::State& comm, const Fingerprint& print, int number, Reason mine);
+
 // Has the communicator a shared page that is not closed?
 bool has_page(comm::State& comm);
 
-// Makes a shared page for the ranks' next agreements, where they can share memory and enough agreements have been made.
+// Makes a shared page for the ranks' next agreements, where they are on one host and enough agreements have been made.
 // Collective over the communicator, after an agreement on the call named by `print`. Returns MPI's code.
 int share_page(comm::State& comm, const Fingerprint& print);
 

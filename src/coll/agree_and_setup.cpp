@@ -10,7 +10,6 @@
 #include "error/error.hpp"
 #include "error/loss.hpp"
 #include "error/required.hpp"
-#include "real.hpp"
 #include "report/trace.hpp"
 
 namespace swy::coll {
@@ -19,23 +18,28 @@ namespace {
 // How many set-ups a call waits for: calls that do not block may have begun others, for other devices.
 constexpr int kMostAwaited = 3;
 
-// `obstacle` becomes what keeps the ranks from NCCL after the set-up, alike on all. They ask each other by a blocking
-// call: others of ours would not stay apart from those of an MPI_Comm_idup that is under way.
-int set_up(const Call& call, const Decision& decision, comm::State& comm, const std::optional<nccl::Work>& work,
-           Reason& obstacle) {
+// The code of a call of ours that MPI has failed in. Open MPI's collectives that do not block say MPI_ERR_OTHER where
+// the communicator is revoked as they begin.
+int from_mpi(const Call& call, int code) {
+    return error::class_of(call.owner, code);
+}
+
+// `obstacle` becomes what keeps the ranks from NCCL after the set-up, alike on all.
+int set_up(const Call& call, const Decision& decision, comm::State& comm, const AgreedRoute& into, Reason& obstacle) {
     obstacle = Reason::kNone;
     if (!all_can(call, decision) || !decision.needs_setup)
         return MPI_SUCCESS;
     const report::trace::Part part("NCCL communicator");
-    for (std::uint64_t ended = decision.setups; ended < decision.setups + kMostAwaited; ++ended) {
-        if (const int rc = comm::set_up(comm, work->location, ended); rc != MPI_SUCCESS)
-            return rc;
-        const bool other = comm.needs_setup(work->location.ordinal);
-        const int mine = static_cast<int>(other ? Reason::kNotReady : comm.obstacle);
-        int all = 0;
-        if (const int rc = real::Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, comm.handle); rc != MPI_SUCCESS)
-            return rc;
-        obstacle = static_cast<Reason>(all);
+    const device::Location& location = into.work->location;
+    for (int number = 1; number <= kMostAwaited; ++number) {
+        const std::uint64_t ended = decision.setups + static_cast<std::uint64_t>(number) - 1;
+        if (const int rc = comm::set_up(comm, location, ended); rc != MPI_SUCCESS)
+            return from_mpi(call, rc);
+        const Decision found =
+            ask(comm, into.print, number, comm.needs_setup(location.ordinal) ? Reason::kNotReady : comm.obstacle);
+        if (found.state != Decision::State::kAgreed)
+            return failed(call, comm, found.problem);
+        obstacle = found.obstacle;
         if (obstacle != Reason::kNotReady)
             break;
     }
@@ -47,12 +51,6 @@ std::string mismatch_in_words(const Call& call, comm::State& comm, const Decisio
     if (!decision.problem.empty())
         return decision.problem;
     return decision.nonblocking ? describe_with_nonblocking(call, comm, print) : describe_mismatch(comm, print);
-}
-
-// The code of a call of ours that MPI has failed in. Open MPI's collectives that do not block say MPI_ERR_OTHER where
-// the communicator is revoked as they begin.
-int from_mpi(const Call& call, int code) {
-    return error::class_of(call.owner, code);
 }
 
 // Tells whether an obstacle may be gone when a later call is made or a persistent one is started.
@@ -81,8 +79,8 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
     if (const int rc = share_page(comm, into.print); rc != MPI_SUCCESS)
         return from_mpi(call, rc);
     Reason obstacle = Reason::kNone;
-    if (const int rc = set_up(call, decision, comm, into.work, obstacle); rc != MPI_SUCCESS)
-        return from_mpi(call, rc);
+    if (const int rc = set_up(call, decision, comm, into, obstacle); rc != MPI_SUCCESS)
+        return rc;
     into.in_flight = decision.in_flight;
     into.route = route_from(call, decision, obstacle);
     // The agreement has kept the call's place among the communicator's: no rank makes the real call.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "datatype/element.hpp"
 #include "error/error.hpp"
@@ -101,18 +102,30 @@ bool MpiTransport::has_arrived(int rank) const {
     return nonblocking_ != 0 && comm_.page != nullptr && comm_.page->nonblocking(rank).end >= nonblocking_;
 }
 
+RollCall::~RollCall() {
+    comm::forget_waiting(what_);
+    comm::forget_waiting(result_);
+}
+
 AgreementTransport::State RollCall::step() {
-    if (!told_)
-        comm::tell_waiting(comm::ranks_in_world(comm_), comm_.rank, what_);
-    told_ = true;
+    const bool first = comm_.rank == 0;
+    if (!first && !told_)
+        comm::tell_waiting({comm::ranks_in_world(comm_).front()}, comm_.rank, what_, greatest_);
+    told_ |= !first;
     comm::receive_failures();
-    return comm::ranks_waiting(what_).size() + 1 == static_cast<std::size_t>(comm_.size) ? State::kComplete
-                                                                                         : State::kPending;
+    const std::map<int, int> answers = comm::ranks_waiting(first ? what_ : result_);
+    if (answers.size() < (first ? static_cast<std::size_t>(comm_.size) - 1 : 1))
+        return State::kPending;
+    for (const auto& [rank, answer] : answers)
+        greatest_ = std::max(greatest_, answer);
+    if (!told_)
+        comm::tell_waiting(comm::ranks_in_world(comm_), comm_.rank, result_, greatest_);
+    told_ = true;
+    return State::kComplete;
 }
 
 bool RollCall::has_arrived(int rank) const {
-    const std::vector<int> here = comm::ranks_waiting(what_);
-    return std::find(here.begin(), here.end(), rank) != here.end();
+    return comm::ranks_waiting(what_).count(rank) != 0;
 }
 
 // A rank that hears of it may end the job, so what the ranks are in is said before.
@@ -139,7 +152,11 @@ void JobMessages::tell_waiting() {
 }
 
 std::vector<int> JobMessages::waiting() const {
-    return what_ != 0 ? comm::ranks_waiting(what_) : std::vector<int>();
+    std::vector<int> ranks;
+    if (what_ != 0)
+        for (const auto& [rank, answer] : comm::ranks_waiting(what_))
+            ranks.push_back(rank);
+    return ranks;
 }
 
 }  // namespace swy::coll

@@ -14,12 +14,13 @@ namespace swy::comm {
 namespace {
 
 // Under the lock.
-void begin(State& state, const device::Location& location, std::int64_t number) {
+void begin(State& state, const device::Location& location) {
     const auto ranks = static_cast<std::size_t>(state.size);
-    state.setup = std::make_shared<Setup>(state, Setup::Plan{.devices = {location},
-                                                             .numbers = std::vector<int>(ranks, 1),
-                                                             .tags = std::vector<int>(ranks, Exchange::tag_of(number)),
-                                                             .before = state.nccl});
+    state.setup =
+        std::make_shared<Setup>(state, Setup::Plan{.devices = {location},
+                                                   .numbers = std::vector<int>(ranks, 1),
+                                                   .tags = std::vector<int>(ranks, Exchange::tag_of(state.number)),
+                                                   .before = state.nccl});
     ++state.setups_begun;
     progress::add(state.setup);
 }
@@ -28,20 +29,18 @@ void begin(State& state, const device::Location& location, std::int64_t number) 
 
 void begin_setup(State& state, const device::Location& location, std::uint64_t ended) {
     if (state.setups_begun == ended)
-        begin(state, location, state.order->number());
+        begin(state, location);
 }
 
 int set_up(State& state, const device::Location& location, std::uint64_t ended) {
-    std::int64_t number = 0;
     bool all = true;
-    if (state.order != nullptr)
-        number = state.order->number();
-    else if (const int rc = agree_on_number(state, all, number); rc != MPI_SUCCESS)
-        return rc;
+    if (state.number == 0)
+        if (const int rc = agree_on_number(state, all); rc != MPI_SUCCESS)
+            return rc;
     {
         const progress::Hold hold;
         if (state.setups_begun == ended)
-            begin(state, location, number);
+            begin(state, location);
     }
     await_setup(state);
     adopt_setup(state);

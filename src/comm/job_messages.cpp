@@ -2,13 +2,16 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <utility>
 
 #include "call/private_comm.hpp"
+#include "progress/keep_until.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
 
@@ -21,17 +24,17 @@ int own_rank = -1;  // in `control`
 // How long an announcement waits for ranks that may not be in MPI.
 constexpr double kAnnouncementSeconds = 20;
 
-// A failure message: fixed in size, sent as bytes, small enough that MPI sends it at once.
+// A failure message: sent as bytes, small enough that MPI sends it at once. That a rank waits is told without a text.
 struct FailureMessage {
     OperationId what = 0;
     std::int32_t rank = 0;
-    std::int32_t waiting = 0;  // 1: the rank waits; 0: it has failed
+    std::int16_t waiting = 0;  // 1: the rank waits; 0: it has failed
+    std::int16_t answer = 0;   // with `waiting`
     std::array<char, 496> why{};
 };
 static_assert(sizeof(FailureMessage) == 512, "sent as bytes: no padding");
 
 // Failure messages received, by operation: two threads may wait for different ones, and each may receive the other's.
-// And those that this process has sent, which are few and stay: MPI may still be reading them.
 struct Received {
     struct Reports {
         int ranks = 0;
@@ -39,9 +42,12 @@ struct Received {
     };
     std::mutex mutex;  // not held while MPI is called, which may run the engine and so come here again
     std::map<OperationId, Reports> failures;
-    std::deque<std::pair<OperationId, int>> waiting;  // operation, and rank that waits
-    std::atomic<std::size_t> failed_operations{0};    // the size of `failures`: 0 as a rule, and asked often
-    std::deque<FailureMessage> sent;
+    struct Waiting {
+        OperationId what = 0;
+        int rank = 0, answer = 0;
+    };
+    std::deque<Waiting> waiting;
+    std::atomic<std::size_t> failed_operations{0};  // the size of `failures`: 0 as a rule, and asked often
     std::atomic_flag receiving = ATOMIC_FLAG_INIT;
 };
 
@@ -77,7 +83,7 @@ void keep(const FailureMessage& message) {
     constexpr std::size_t kMostWaiting = 1 << 16;
     const std::scoped_lock lock(received().mutex);
     if (message.waiting != 0) {
-        received().waiting.emplace_back(message.what, message.rank);
+        received().waiting.push_back({message.what, message.rank, message.answer});
         if (received().waiting.size() > kMostWaiting)
             received().waiting.pop_front();
         return;
@@ -102,29 +108,35 @@ int reports_of(OperationId what, Failure* first) {
 }
 
 // Does not block. Returns MPI's code. With `taken`, adds requests that are complete when the receivers have the
-// message.
-int send(const std::vector<int>& world, const FailureMessage& content, std::vector<MPI_Request>* taken = nullptr) {
+// message, which stays until then.
+int send(const std::vector<int>& world, const std::shared_ptr<FailureMessage>& message,
+         std::vector<MPI_Request>* taken = nullptr) {
     if (control == MPI_COMM_NULL)
         return MPI_ERR_COMM;
-    FailureMessage* message = nullptr;
-    {
-        const std::scoped_lock lock(received().mutex);
-        message = &received().sent.emplace_back(content);
-    }
+    const int bytes = message->waiting != 0 ? offsetof(FailureMessage, why) : sizeof *message;
     for (const int peer : world) {
         if (peer == own_rank || peer < 0)
             continue;
         MPI_Request request = MPI_REQUEST_NULL;
         const auto isend = taken != nullptr ? real::Issend : real::Isend;
-        if (const int rc = isend(message, sizeof *message, MPI_BYTE, peer, kFailureTag, control, &request);
+        if (const int rc = isend(message.get(), bytes, MPI_BYTE, peer, kFailureTag, control, &request);
             rc != MPI_SUCCESS)
             return rc;
-        if (taken != nullptr)
+        if (taken != nullptr) {
             taken->push_back(request);
-        else
-            real::Request_free(&request);
+            continue;
+        }
+        int done = 0;  // as a rule it is, for so short a message
+        real::Test(&request, &done, MPI_STATUS_IGNORE);
+        progress::keep_until(request, message);
     }
     return MPI_SUCCESS;
+}
+
+std::shared_ptr<FailureMessage> failure(OperationId what, int rank, const std::string& why) {
+    auto message = std::make_shared<FailureMessage>(FailureMessage{what, rank});
+    why.copy(message->why.data(), message->why.size() - 1);
+    return message;
 }
 
 }  // namespace
@@ -169,28 +181,24 @@ std::vector<int> ranks_in_world(const State& state) {
 }
 
 int tell_failure(const std::vector<int>& world, int rank, OperationId what, const std::string& why) {
-    FailureMessage message{what, rank};
-    why.copy(message.why.data(), message.why.size() - 1);
-    return send(world, message);
+    return send(world, failure(what, rank, why));
 }
 
-int tell_waiting(const std::vector<int>& world, int rank, OperationId what) {
-    return send(world, {what, rank, 1});
+int tell_waiting(const std::vector<int>& world, int rank, OperationId what, int answer) {
+    return send(world,
+                std::make_shared<FailureMessage>(FailureMessage{what, rank, 1, static_cast<std::int16_t>(answer)}));
 }
 
 Announcement::Announcement(const std::vector<int>& world, int rank, OperationId what, const std::string& why)
     : deadline_(kAnnouncementSeconds) {
-    FailureMessage message{what, rank};
-    why.copy(message.why.data(), message.why.size() - 1);
+    const std::shared_ptr<FailureMessage> message = failure(what, rank, why);
     send(world, message, &pending_);
+    message_ = message;
 }
 
 Announcement::~Announcement() {
-    int down = 0;
-    real::Finalized(&down);
-    for (MPI_Request& request : pending_)
-        if (!down && request != MPI_REQUEST_NULL)
-            real::Request_free(&request);
+    for (const MPI_Request request : pending_)
+        progress::keep_until(request, message_);
 }
 
 // Other ranks may announce something meanwhile, and wait for this rank to receive it.
@@ -201,13 +209,18 @@ bool Announcement::done() {
     return rc != MPI_SUCCESS || all != 0 || deadline_.passed();
 }
 
-std::vector<int> ranks_waiting(OperationId what) {
-    std::vector<int> ranks;
+std::map<int, int> ranks_waiting(OperationId what) {
+    std::map<int, int> ranks;
     const std::scoped_lock lock(received().mutex);
-    for (const auto& [whose, rank] : received().waiting)
-        if (whose == what)
-            ranks.push_back(rank);
+    for (const Received::Waiting& one : received().waiting)
+        if (one.what == what)
+            ranks.emplace(one.rank, one.answer);
     return ranks;
+}
+
+void forget_waiting(OperationId what) {
+    const std::scoped_lock lock(received().mutex);
+    std::erase_if(received().waiting, [&](const Received::Waiting& one) { return one.what == what; });
 }
 
 void receive_failures() {

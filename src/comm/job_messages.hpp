@@ -7,6 +7,8 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,7 @@ class Announcement {
 
   private:
     std::vector<MPI_Request> pending_;
+    std::shared_ptr<void> message_;
     const progress::Deadline deadline_;
 };
 
@@ -63,10 +66,12 @@ struct Failure {
 };
 bool failure_known(OperationId what, Failure* first = nullptr);
 
-// tell_waiting() tells the other ranks that this one waits in the operation; ranks_waiting() returns the ranks whose
-// messages of that kind have arrived. The oldest of 65536 are forgotten.
-int tell_waiting(const std::vector<int>& world, int rank, OperationId what);
-std::vector<int> ranks_waiting(OperationId what);
+// tell_waiting() tells other ranks that this one waits in the operation, and what its answer is where there is a
+// question (of 16 bits); ranks_waiting() returns the ranks whose messages of that kind have arrived, each with its
+// answer. The oldest of 65536 are forgotten.
+int tell_waiting(const std::vector<int>& world, int rank, OperationId what, int answer = 0);
+std::map<int, int> ranks_waiting(OperationId what);
+void forget_waiting(OperationId what);  // drops those that have arrived
 
 // Have the failure messages of `others` ranks been received? Then drops them, so that none is left over: called after
 // all ranks know how many have failed. Does not block.

@@ -6,6 +6,7 @@
 
 #include "call/hash.hpp"
 #include "call/private_comm.hpp"
+#include "nccl/member.hpp"
 #include "progress/engine.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
@@ -17,24 +18,29 @@ std::atomic<std::int64_t> last_number{0};  // that agree_on_number() has drawn o
 
 }  // namespace
 
-int agree_on_number(const State& state, bool& all, std::int64_t& number) {
-    const std::array<std::int64_t, 2> mine{all ? 1 : 0, -++last_number};
-    std::array<std::int64_t, 2> least{};
+int agree_on_number(State& state, bool& all) {
+    const auto host = static_cast<std::int64_t>(nccl::host_here());
+    const std::array<std::int64_t, 4> mine{all ? 1 : 0, -++last_number, host, ~host};
+    std::array<std::int64_t, 4> least{};
     const int rc = real::Allreduce(mine.data(), least.data(), mine.size(), MPI_INT64_T, MPI_MIN, state.handle);
     all = least[0] != 0;
-    number = -least[1];
-    last_number = std::max(last_number.load(), number);
+    state.number = -least[1];
+    state.one_host = least[2] == ~least[3];
+    last_number = std::max(last_number.load(), state.number);
     return rc;
+}
+
+OperationId id_of(std::int64_t number, const Launch& launch) {
+    return call::kGoldenRatio * (static_cast<std::uint64_t>(number) << 32U | launch.number) + launch.start;
 }
 
 int LaunchOrder::make(State& state) {
     // A rank without a private communicator would not agree where the others do, so all have one or none has.
     MPI_Comm private_comm = MPI_COMM_NULL;
     bool all = call::make_private_comm_with_topology(state.handle, &private_comm) == MPI_SUCCESS;
-    std::int64_t number = 0;
-    const int rc = agree_on_number(state, all, number);
+    const int rc = agree_on_number(state, all);
     if (rc == MPI_SUCCESS && all) {
-        state.order = std::make_shared<LaunchOrder>(std::make_unique<MessageTokens>(state, private_comm), number);
+        state.order = std::make_shared<LaunchOrder>(std::make_unique<MessageTokens>(state, private_comm), state.number);
         state.order->private_comm_ = private_comm;
         state.order->owner_ = &state;
     } else if (private_comm != MPI_COMM_NULL) {
@@ -49,10 +55,6 @@ LaunchOrder::~LaunchOrder() {
     tokens_.reset();
     if (!down && private_comm_ != MPI_COMM_NULL)
         real::Comm_free(&private_comm_);
-}
-
-OperationId LaunchOrder::id_of(const Launch& launch) const {
-    return call::kGoldenRatio * (static_cast<std::uint64_t>(number_) << 32U | launch.number) + launch.start;
 }
 
 void LaunchOrder::leave(const void* operation) {

@@ -33,9 +33,13 @@
 
 namespace swy::comm {
 
-// Draws a number that none of the communicator's ranks has had from here, the same on all of them; `all` becomes false
-// where it is on some rank. Collective over the communicator. Returns MPI's code.
-int agree_on_number(const State& state, bool& all, std::int64_t& number);
+// Draws state.number and finds state.one_host; `all` becomes false where it is on some rank. Collective over the
+// communicator. Returns MPI's code.
+int agree_on_number(State& state, bool& all);
+
+// Returns an operation's id among the ranks of the communicator of that number, which no other operation of theirs has.
+// Never 0.
+OperationId id_of(std::int64_t number, const Launch& launch);
 
 class LaunchOrder {
   public:
@@ -68,8 +72,7 @@ class LaunchOrder {
     void leave(const void* operation);
 
     using Launch = comm::Launch;
-    // Returns the operation's id among the ranks, which no other operation of theirs has. Never 0.
-    OperationId id_of(const Launch& launch) const;
+    OperationId id_of(const Launch& launch) const { return comm::id_of(number_, launch); }
     // Does this operation come next, and have all ranks launched it that are to do so before this one? Receives tokens.
     bool arrived(const Launch& launch);
     void pass_token(const Launch& launch);  // this process has launched it

@@ -1,4 +1,4 @@
-// Memory that the ranks of a communicator share when all are on one node, for what they tell each other before a
+// Memory that the ranks of a communicator share when all are on one host, for what they tell each other before a
 // blocking collective: each rank writes its own records and may read the others'. A reduction by MPI takes as long as a
 // collective of a few KiB; this takes a fraction of a microsecond, and a rank that needs no answer does not wait for
 // one.

@@ -50,6 +50,10 @@ struct State {
     // be freed.
     bool given_up = false;
     bool revoked = false;  // and the private communicators with it; only set where processes may be lost
+    // Drawn with the launch order, or before the first set-up (launch_order.hpp): a number that none of the ranks has
+    // had for another communicator, 0 until then; and whether all ranks are on one host.
+    std::int64_t number = 0;
+    bool one_host = false;
     // The shared page by which blocking calls agree, once some have; null where the ranks do not share memory, or have
     // not tried yet.
     std::shared_ptr<SharedPage> page;

@@ -9,5 +9,5 @@ tests_mpi_faults_freed_SOURCES = tests/mpi/faults/freed.cpp tests/mpi/gpu.hpp
 tests_mpi_faults_freed_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_faults_at_the_limit_SOURCES = tests/mpi/faults/at_the_limit.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
 tests_mpi_faults_at_the_limit_LDADD = $(MPI_TEST_LIBS)
-TESTS += tests/mpi/faults/at_the_limit tests/mpi/faults/staged.test tests/mpi/faults/campaign.test tests/mpi/faults/odd_files.test tests/mpi/faults/on_failure.test tests/mpi/faults/classes tests/mpi/faults/freed
-EXTRA_DIST += tests/mpi/faults/staged.test tests/mpi/faults/campaign.test tests/mpi/faults/odd_files.test tests/mpi/faults/on_failure.test
+TESTS += tests/mpi/faults/at_the_limit tests/mpi/faults/staged.test tests/mpi/faults/campaign.test tests/mpi/faults/odd_files.test tests/mpi/faults/on_failure.test tests/mpi/faults/stopped.test tests/mpi/faults/classes tests/mpi/faults/freed
+EXTRA_DIST += tests/mpi/faults/staged.test tests/mpi/faults/campaign.test tests/mpi/faults/odd_files.test tests/mpi/faults/on_failure.test tests/mpi/faults/stopped.test
