@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "call/hash.hpp"
 #include "datatype/element.hpp"
 #include "datatype/layout.hpp"
 #include "nccl/communicator.hpp"
@@ -221,8 +222,19 @@ class Collective final : public Job {
     explicit Collective(std::vector<Work> works) : works_(std::move(works)) {}
 
     std::size_t launches() const override { return std::max<std::size_t>(works_.front().stages.size(), 1); }
-    bool has_collective() const override {
-        return !moves_blocks(works_.front()) && blocking_form(works_.front().id) != CallId::kAlltoall;
+    // The members of a process make the same calls.
+    std::uint64_t shape(const Communicator& communicator) const override {
+        const Work& work = works_.front();
+        if (!has_collective())
+            return 0;
+        std::uint64_t hash = call::mix(static_cast<std::uint64_t>(blocking_form(work.id)), work.count);
+        for (const int part : {work.type, work.op, work.root})
+            hash = call::mix(hash, static_cast<std::uint64_t>(part));
+        for (const Block& block : work.receives)
+            hash = call::mix(hash, block.bytes);
+        for (int r = 0; work.counts && r < communicator.size(); ++r)
+            hash = call::mix(hash, static_cast<std::uint64_t>(work.counts[r]));
+        return hash | 1;
     }
 
     void add_peers(std::size_t launch, std::size_t member, const Communicator& communicator,
@@ -290,6 +302,9 @@ class Collective final : public Job {
     }
 
   private:
+    bool has_collective() const {
+        return !moves_blocks(works_.front()) && blocking_form(works_.front().id) != CallId::kAlltoall;
+    }
     static const std::vector<Block>& sends(const Work& work, std::size_t launch) {
         return work.stages.empty() ? work.sends : work.stages[launch].sends;
     }

@@ -282,10 +282,11 @@ std::string Communicator::greet(const std::vector<Peers>& peers) {
     return result == ncclSuccess ? std::string{} : nccl::describe(result, nullptr);
 }
 
-bool Communicator::launch(std::span<const Peers> peers, bool collective, std::size_t steps,
+bool Communicator::launch(std::span<const Peers> peers, std::uint64_t shape, std::size_t steps,
                           std::function<std::string()> queue) {
     std::vector<Peers> missing = not_connected(peers);
-    const bool connects = !missing.empty() || (collective && connects_collectives_late());
+    const bool is_new = shape != 0 && connects_collectives_late() && !shapes_.contains(shape);
+    const bool connects = !missing.empty() || is_new;
     if (connects && under_way_ != 0)
         return false;
     ++under_way_;
@@ -300,6 +301,7 @@ bool Communicator::launch(std::span<const Peers> peers, bool collective, std::si
     if (steps == 1)
         missing.clear();  // its own calls connect them
     launch_failure_.clear();
+    launching_shape_ = is_new ? shape : 0;
     launching_ = Handles::enter_nccl(
         handles_, 0, [self = shared_from_this(), missing = std::move(missing), queue = std::move(queue)] {
             std::string failure = missing.empty() ? std::string{} : self->greet(missing);
@@ -310,11 +312,22 @@ bool Communicator::launch(std::span<const Peers> peers, bool collective, std::si
     return true;
 }
 
+// NCCL has connected the ranks for the algorithm that it chooses for such a collective, and chooses the same again.
+void Communicator::know(std::uint64_t shape) {
+    constexpr std::size_t kMany = 4096;
+    if (shapes_.size() == kMany)
+        shapes_.clear();
+    shapes_.insert(shape);
+}
+
 std::optional<std::string> Communicator::launched() {
     if (launching_ != nullptr && !launching_->done())
         return std::nullopt;
-    if (launching_ != nullptr)
+    if (launching_ != nullptr) {
         launch_failure_ = launching_->failure();
+        if (launching_shape_ != 0 && launch_failure_.empty())
+            know(launching_shape_);
+    }
     launching_ = nullptr;
     return launch_failure_;
 }

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -142,14 +143,15 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
     // Launches something: `queue` puts it on the streams and returns "" or the error. It is called here, unless NCCL
     // has to connect ranks first: then it is called on another thread, and must own all that it uses. Nothing else may
-    // be launched until launched() returns something. Each launch that has succeeded is followed by ended(). `steps` is
-    // how often `queue` calls NCCL. The caller holds the handles.
+    // be launched until launched() returns something. Each launch that has succeeded is followed by ended(). `shape` is
+    // Job::shape(), `steps` is how often `queue` calls NCCL. The caller holds the handles.
     //
     // Returns false where ranks have to be connected and something is under way: to be tried again when that has ended.
     // A thread that waits for ranks cannot be called back, and only ncclCommAbort, which must not run beside it, ends
     // what waits on the GPU for a rank that has failed. So nothing is on the GPU while ranks are connected: where there
     // are several steps, those of the later ones are connected before the first.
-    bool launch(std::span<const Peers> peers, bool collective, std::size_t steps, std::function<std::string()> queue);
+    bool launch(std::span<const Peers> peers, std::uint64_t shape, std::size_t steps,
+                std::function<std::string()> queue);
     std::optional<std::string> launched();  // nothing while the launch is under way; "" or its error afterwards
     void ended() { --under_way_; }          // what was launched is done or given up; the caller holds the handles
 
@@ -191,6 +193,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::string begin_member(const Plan& plan, std::size_t member);
     std::vector<Peers> not_connected(std::span<const Peers> peers) const;
     std::string greet(const std::vector<Peers>& peers);
+    void know(std::uint64_t shape);
     bool begin_abort();
 
     const Group group_;
@@ -201,6 +204,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::vector<std::shared_ptr<Background>> making_;  // by member, until the communicator is made
     std::shared_ptr<Background> launching_, ending_;
     std::string launch_failure_;
+    std::uint64_t launching_shape_ = 0;
+    std::set<std::uint64_t>
+        shapes_;         // of the collectives for which NCCL has connected the ranks, where it does so late
     int under_way_ = 0;  // launches that have not ended
     std::vector<Connected> connected_;
     std::atomic<bool> made_{false};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,8 +36,9 @@ class Job {
     virtual bool takes_part(std::size_t /*member*/) const { return true; }
     virtual bool uses_programs_memory() const { return true; }
 
-    // Whether any launch has collectives of NCCL, and with which ranks a launch exchanges data otherwise.
-    virtual bool has_collective() const = 0;
+    // What NCCL chooses the algorithm of its collectives by, as a number; 0: no launch has a collective of NCCL's. And
+    // with which ranks a launch exchanges data otherwise.
+    virtual std::uint64_t shape(const Communicator& communicator) const = 0;
     virtual void add_peers(std::size_t launch, std::size_t member, const Communicator& communicator,
                            Peers& peers) const = 0;
 

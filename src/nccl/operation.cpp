@@ -72,7 +72,7 @@ class Operation::Body {
                     job_->add_peers(launch, member, *communicator_, all[member]);
         return all;
     }
-    bool has_collective() const { return job_->has_collective(); }
+    std::uint64_t shape() const { return job_->shape(*communicator_); }
     std::size_t steps() const { return job_->launches(); }
 
     // The events mark the operation's end once NCCL has put it on the streams.
@@ -192,7 +192,7 @@ void Operation::begin() {
 void Operation::try_to_launch() {
     {
         const std::scoped_lock one(launch_mutex);
-        if (!communicator_->launch(body_->peers(), body_->has_collective(), body_->steps(),
+        if (!communicator_->launch(body_->peers(), body_->shape(), body_->steps(),
                                    [body = body_] { return body->queue(); }))
             return;
     }
@@ -333,8 +333,7 @@ std::string Operation::enqueue(std::unique_ptr<Job> job, const std::shared_ptr<C
         if (!communicator->usable())
             return communicator->why_unusable();
         const std::scoped_lock one(launch_mutex);
-        if (!communicator->launch(body->peers(), body->has_collective(), body->steps(),
-                                  [body] { return body->queue(); }))
+        if (!communicator->launch(body->peers(), body->shape(), body->steps(), [body] { return body->queue(); }))
             return "something else is under way on its NCCL communicator";
         communicator->ended();  // nobody looks when it has
     }

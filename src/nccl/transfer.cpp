@@ -20,7 +20,7 @@ class Transfer final : public Job {
         return std::any_of(pieces_.begin(), pieces_.end(), [&](const Piece& piece) { return piece.member == member; });
     }
     bool uses_programs_memory() const override { return has_data_; }
-    bool has_collective() const override { return false; }
+    std::uint64_t shape(const Communicator& /*communicator*/) const override { return 0; }
 
     void add_peers(std::size_t /*launch*/, std::size_t member, const Communicator& /*communicator*/,
                    Peers& peers) const override {
