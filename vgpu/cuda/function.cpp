@@ -120,6 +120,15 @@ CUresult name_of(const char** name, const void* handle) {
     return CUDA_SUCCESS;
 }
 
+// Asking a function for its attributes, or setting one, loads it (CUDA programming guide, "Lazy Loading"): programs do
+// so to have it loaded before anything waits.
+void load_here(const void* handle) {
+    const auto function = function_of(handle);
+    Context* const context = current_context();
+    if (function != nullptr && context != nullptr && context->active())
+        load_function(*function, *context);
+}
+
 }  // namespace
 
 namespace vgpu::cuda {
@@ -142,6 +151,7 @@ int resident_blocks(const Function& function, int block_size, std::size_t shared
 
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
     VGPU_ENTER(cuFuncGetAttribute, Needs::Init);
+    load_here(function);
     return get(value, attribute, function);
 }
 
@@ -169,6 +179,7 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction given) {
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
     VGPU_ENTER(cuFuncSetAttribute, Needs::Init);
+    load_here(function);
     return set(attribute, value, function);
 }
 

@@ -91,7 +91,7 @@ TEST_F(Kernel, Loading_and_unloading_a_module_and_the_first_launch_of_a_function
         return waited;
     };
     EXPECT_TRUE(waits([&] { return cuModuleLoadData(&other, kPtx); }));
-    EXPECT_FALSE(waits([&] { return cuModuleGetFunction(&first, other, "increment"); }));
+    ASSERT_EQ(cuModuleGetFunction(&first, other, "increment"), CUDA_SUCCESS);
     EXPECT_TRUE(waits(launch));
     EXPECT_FALSE(waits(launch));
     ASSERT_EQ(cuModuleGetFunction(&first, other, "scale"), CUDA_SUCCESS);
@@ -99,6 +99,10 @@ TEST_F(Kernel, Loading_and_unloading_a_module_and_the_first_launch_of_a_function
     CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_UNLOADED;
     EXPECT_EQ(cuFuncIsLoaded(&state, first), CUDA_SUCCESS);
     EXPECT_EQ(state, CU_FUNCTION_LOADING_STATE_LOADED);
+    EXPECT_FALSE(waits([&] { return cuFuncLoad(first); }));
+    int threads = 0;
+    ASSERT_EQ(cuModuleGetFunction(&first, other, "describe"), CUDA_SUCCESS);
+    EXPECT_TRUE(waits([&] { return cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, first); }));
     EXPECT_FALSE(waits([&] { return cuFuncLoad(first); }));
     EXPECT_TRUE(waits([&] { return cuModuleUnload(other); }));
 }
