@@ -15,6 +15,13 @@ typedef struct CUgraphEdgeData_st CUgraphEdgeData;
 typedef struct CUgreenCtx_st* CUgreenCtx;
 typedef struct CUctxCreateParams_st CUctxCreateParams;
 
+#if CUDA_VERSION < 12040
+typedef enum CUfunctionLoadingState_enum {
+    CU_FUNCTION_LOADING_STATE_UNLOADED = 0,
+    CU_FUNCTION_LOADING_STATE_LOADED = 1
+} CUfunctionLoadingState;
+#endif
+
 #if CUDA_VERSION < 12050
 struct CUctxCreateParams_st {
     CUexecAffinityParam* execAffinityParams;
@@ -84,6 +91,8 @@ CUresult cuCtxSynchronize_v2(CUcontext);
 CUresult cuEventElapsedTime_v2(float*, CUevent, CUevent);
 CUresult cuFuncGetName(const char**, CUfunction);
 CUresult cuFuncGetParamInfo(CUfunction, size_t, size_t*, size_t*);
+CUresult cuFuncIsLoaded(CUfunctionLoadingState*, CUfunction);
+CUresult cuFuncLoad(CUfunction);
 CUresult cuKernelGetName(const char**, CUkernel);
 CUresult cuKernelGetParamInfo(CUkernel, size_t, size_t*, size_t*);
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr*, CUdeviceptr*, size_t*, size_t, CUmemcpyAttributes*, size_t*, size_t,

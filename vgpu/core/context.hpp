@@ -49,6 +49,9 @@ class Context {
     // Waits for everything submitted so far, in all streams, non-blocking ones too.
     void synchronize();
 
+    // Held while a program's host function runs: the driver runs one at a time.
+    std::mutex& host_functions() { return host_functions_; }
+
     // Peers whose memory kernels of this context may address.
     bool enable_peer(Context& peer);
     bool disable_peer(Context& peer);
@@ -68,6 +71,7 @@ class Context {
     std::atomic<bool> active_{false};
     std::atomic<int> error_{0};
 
+    std::mutex host_functions_;
     std::vector<HardwareQueue> hardware_queues_;
     mutable std::mutex order_;  // held while an operation is queued, never while one runs
     std::shared_ptr<Stream> legacy_;

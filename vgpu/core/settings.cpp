@@ -90,6 +90,13 @@ void read_machine(Settings& s, const std::string& name) {
     s.driver = s.machine->driver;
 }
 
+// Lazy loading came with CUDA 11.7, and is what drivers do unasked since 12.2.
+bool loads_lazily(const std::string& asked, int driver) {
+    if (asked == "EAGER" || asked == "LAZY")
+        return asked == "LAZY" && driver >= 11070;
+    return driver >= 12020;
+}
+
 // Reads a whole number from 1 to `most`.
 void read_number(Settings& s, const char* name, int most, const char* example, int& into) {
     const char* value = std::getenv(name);
@@ -136,6 +143,7 @@ Settings read() {
     if (const std::string value = get("VGPU_DRIVER"); !value.empty() && !parse_driver(value, s.driver))
         s.complaints.push_back(complaint("VGPU_DRIVER", value, "not a CUDA version that a driver can be of",
                                          "write one from 11.0 to 13.0, e.g. VGPU_DRIVER=12.4"));
+    s.lazy_loading = loads_lazily(get("CUDA_MODULE_LOADING"), s.driver);
     s.node = get("VGPU_NODE");
     s.topology = get("VGPU_TOPOLOGY");
     if (!s.topology.empty() && access(s.topology.c_str(), R_OK) != 0)

@@ -34,6 +34,7 @@ struct Settings {
     int major = 9, minor = 0;             // compute capability, of VGPU_MACHINE
     bool nvlink = true, peers = true;     // of VGPU_MACHINE
     int queues = 8;                       // VGPU_QUEUES, or CUDA_DEVICE_MAX_CONNECTIONS
+    bool lazy_loading = true;             // CUDA_MODULE_LOADING, or the driver's default
     std::string node;                     // VGPU_NODE, distinguishes the devices of simulated nodes on one machine
     std::string topology;                 // VGPU_TOPOLOGY, an hwloc XML file
     std::vector<std::string> kernels;     // VGPU_KERNELS, shared libraries with CPU twins

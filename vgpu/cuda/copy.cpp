@@ -16,7 +16,8 @@ CUresult host_to_device(const Entry& entry, CUdeviceptr to, const void* from, st
 
 CUresult device_to_host(const Entry& entry, void* to, CUdeviceptr from, std::size_t bytes, CUstream stream,
                         bool synchronous) {
-    return copy(entry, stream, at(to), Expect::Host, at(from), Expect::Device, bytes, synchronous);
+    // With unified addresses the target may be the device's too, as driver 580 has it.
+    return copy(entry, stream, at(to), Expect::Any, at(from), Expect::Device, bytes, synchronous);
 }
 
 CUresult device_to_device(const Entry& entry, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream,

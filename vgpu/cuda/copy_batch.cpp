@@ -56,6 +56,7 @@ CUresult copy_all(const Entry& entry, const Batch& batch, CUstream given, std::s
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
     std::vector<std::pair<Side, Side>> copies(batch.sizes.size());
+    bool wait = false;
     for (std::size_t i = 0; i < copies.size(); ++i) {
         auto& [to, from] = copies[i];
         if (batch.sizes[i] == 0)
@@ -65,9 +66,10 @@ CUresult copy_all(const Entry& entry, const Batch& batch, CUstream given, std::s
             failed = i;
             return CUDA_ERROR_INVALID_VALUE;
         }
-        // Such a source is the program's again when the call returns, as a pageable one always is.
-        if (batch.attributes_of(i).srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL)
-            from.where = Where::Pageable;
+        // Such a source is the program's again when the call returns: one that the copy reads where it lies makes the
+        // call wait for the stream (driver 580).
+        const auto order = batch.attributes_of(i).srcAccessOrder;
+        wait = wait || (order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL && from.where != Where::Pageable);
     }
     for (std::size_t i = 0; i < copies.size(); ++i) {
         Box box;
@@ -78,6 +80,8 @@ CUresult copy_all(const Entry& entry, const Batch& batch, CUstream given, std::s
             result != CUDA_SUCCESS)
             return result;
     }
+    if (wait)
+        stream->wait(stream->last());
     return CUDA_SUCCESS;
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "vgpu/core/settings.hpp"
+
 using namespace vgpu;
 using namespace vgpu::cuda;
 
@@ -118,6 +120,15 @@ CUresult name_of(const char** name, const void* handle) {
     return CUDA_SUCCESS;
 }
 
+// Asking a function for its attributes, or setting one, loads it (CUDA programming guide, "Lazy Loading"): programs do
+// so to have it loaded before anything waits.
+void load_here(const void* handle) {
+    const auto function = function_of(handle);
+    Context* const context = current_context();
+    if (function != nullptr && context != nullptr && context->active())
+        load_function(*function, *context);
+}
+
 }  // namespace
 
 namespace vgpu::cuda {
@@ -140,11 +151,35 @@ int resident_blocks(const Function& function, int block_size, std::size_t shared
 
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
     VGPU_ENTER(cuFuncGetAttribute, Needs::Init);
+    load_here(function);
     return get(value, attribute, function);
+}
+
+CUresult cuFuncLoad(CUfunction given) {
+    VGPU_ENTER(cuFuncLoad, Needs::Context);
+    const auto function = function_of(given);
+    if (function == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
+    load_function(*function, entry.context());
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction given) {
+    VGPU_ENTER(cuFuncIsLoaded, Needs::Context);
+    const auto function = function_of(given);
+    if (state == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (function == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
+    const std::lock_guard guard(function->image->lock);
+    const bool loaded = !settings().lazy_loading || function->loaded.contains(&entry.context());
+    *state = loaded ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
     VGPU_ENTER(cuFuncSetAttribute, Needs::Init);
+    load_here(function);
     return set(attribute, value, function);
 }
 

@@ -140,8 +140,10 @@ CUresult cuMemHostUnregister(void* pointer) {
     if (pointer == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     const auto found = allocations().find(at(pointer));
-    if (!found || found->kind != MemoryKind::Registered || found->address != at(pointer))
+    if (!found || found->kind != MemoryKind::Registered)
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    if (found->address != at(pointer))
+        return CUDA_ERROR_INVALID_VALUE;
     Logged(entry.name(), nullptr, Fields().add("bytes", found->bytes).address("address", found->address)).launch();
     if (found->context->active())
         found->context->synchronize();

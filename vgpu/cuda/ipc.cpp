@@ -76,7 +76,7 @@ CUresult map_import(const Ticket& ticket, Context& context, Device& device, CUde
     const std::uint64_t last = (ticket.offset + ticket.bytes + kPage - 1) / kPage * kPage;
     const int file = open_file_of_process(ticket.process, ticket.start_time, ticket.file);
     if (file < 0)
-        return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_INVALID_HANDLE;
     Import import{{}, ticket, &context};
     const bool mapped = import.range.map(file, first, last - first);
     close(file);
@@ -196,8 +196,10 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent given) {
     const auto event = event_handles().find(given);
     if (event == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (handle == nullptr || (event->flags() & CU_EVENT_INTERPROCESS) == 0)
+    if (handle == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
+    if ((event->flags() & CU_EVENT_INTERPROCESS) == 0)
+        return CUDA_ERROR_INVALID_HANDLE;
     const Ticket ticket = new_ticket(kEventMagic, event->shared_file(), event->context().device());
     std::memset(handle, 0, sizeof *handle);
     std::memcpy(handle, &ticket, sizeof ticket);

@@ -132,6 +132,7 @@ CUresult launch_code(const Entry& entry, const std::shared_ptr<Function>& functi
     std::shared_ptr<const ptx::Addresses> addresses;
     if (const CUresult result = place(*function->image, context, addresses); result != CUDA_SUCCESS)
         return result;
+    load_function(*function, context);
     const Logged logged(entry.name(), stream.get(), Fields().add("kernel", function->name.c_str()));
     logged.launch();
     context.submit(stream, Queue::UntilStart,
@@ -159,6 +160,7 @@ CUresult launch_kernel(const Entry& entry, CUfunction given, vgpu_launch launch,
     launch.device = stream->context().device().ordinal;
     launch.resolve = resolve;
     launch.context = &stream->context();
+    load_function(*function, stream->context());
     const Logged logged(entry.name(), stream.get(), Fields().add("kernel", function->name.c_str()));
     logged.launch();
     if (!twin.sizes_known) {

@@ -110,6 +110,8 @@ CUresult advise(CUdeviceptr pointer, std::size_t bytes, CUmem_advise what, CUmem
     int device = 0;
     if (const CUresult result = check_range(pointer, bytes, allocation); result != CUDA_SUCCESS)
         return result;
+    if (location.type == CU_MEM_LOCATION_TYPE_INVALID)  // also where the advice needs no location
+        return CUDA_ERROR_INVALID_VALUE;
     const bool names_device = what == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || what == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                               what == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
     if (names_device && !device_of_location(location, device))
@@ -155,8 +157,7 @@ CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr pointer, size_t bytes, CUmemLoca
 CUresult cuMemAdvise(CUdeviceptr pointer, size_t bytes, CUmem_advise what, CUdevice device) {
     VGPU_ENTER(cuMemAdvise, Needs::Context);
     CUmemLocation location;
-    if (!location_of_device(device, location))
-        location.type = CU_MEM_LOCATION_TYPE_INVALID;
+    location_of_device(device, location);  // what is no device matters only to advice that names one
     return advise(pointer, bytes, what, location);
 }
 

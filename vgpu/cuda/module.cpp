@@ -64,6 +64,9 @@ CUresult load(const void* data, Context* context, void** out, unsigned options =
     image->searchable = loaded.searchable;
     image->ptx = std::move(loaded.ptx);
     image->refusal = std::move(loaded.without);
+    // Loading a module waits for all that runs in the context (seen on driver 580); a library is loaded into none yet.
+    if (context != nullptr)
+        context->synchronize();
     *out = image_handles().add(std::move(image));
     return CUDA_SUCCESS;
 }
@@ -86,6 +89,8 @@ CUresult unload(const void* handle) {
     if (image == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
     function_handles().remove_if([&](const Function& f) { return f.image == image.get(); });
+    if (image->context != nullptr && image->context->active())
+        image->context->synchronize();
     release_variables(*image);
     return CUDA_SUCCESS;
 }
@@ -123,6 +128,19 @@ std::shared_ptr<Function> function_of(const void* handle) {
     return function_handles().find(handle);
 }
 
+void load_function(Function& function, Context& context) {
+    if (!settings().lazy_loading)
+        return;
+    {
+        const std::lock_guard guard(function.image->lock);
+        if (function.loaded.contains(&context))
+            return;
+    }
+    context.synchronize();
+    const std::lock_guard guard(function.image->lock);
+    function.loaded.insert(&context);
+}
+
 Function* function_in(Image& image, const char* name) {
     const Twin twin = find_twin(name);
     const ptx::Module* const module = twin.run == nullptr ? linked(image) : nullptr;
@@ -153,6 +171,8 @@ void release_modules(Context& context) {
                 std::erase_if(image.managed, [](const auto& each) { return !allocations().find(each.second); });
                 image.placed.erase(own);
             }
+            for (const auto& [name, function] : image.functions)
+                function->loaded.erase(&context);
             return false;
         }
         function_handles().remove_if([&](const Function& f) { return f.image == &image; });
@@ -190,7 +210,11 @@ CUresult cuModuleUnload(CUmodule module) {
 
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
     VGPU_ENTER(cuModuleGetFunction, Needs::Context);
-    return look_up(function, module, name);
+    const CUresult result = look_up(function, module, name);
+    // Drivers without cuFuncLoad load a function here.
+    if (result == CUDA_SUCCESS && settings().driver < 12040)
+        load_function(*function_of(*function), entry.context());
+    return result;
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
@@ -212,7 +236,7 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
     VGPU_ENTER(cuModuleGetLoadingMode, Needs::Init);
     if (mode == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    *mode = CU_MODULE_LAZY_LOADING;
+    *mode = settings().lazy_loading ? CU_MODULE_LAZY_LOADING : CU_MODULE_EAGER_LOADING;
     return CUDA_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "vgpu/core/kernels.hpp"
@@ -22,6 +23,7 @@ struct Function {
     std::shared_ptr<const ptx::Module> module;  // where there is no twin: what the engine runs
     const ptx::Kernel* kernel = nullptr;        // in `module`
     int max_dynamic_shared = 49152;             // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    std::set<const Context*> loaded;            // where it has been, with lazy loading; under its image's lock
 };
 
 // Device code that a program loaded: CUmodule and CUlibrary are handles of it. The engine runs its PTX for the kernels
@@ -46,6 +48,10 @@ std::shared_ptr<Function> function_of(const void* handle);
 
 // How many blocks of this many threads and bytes of dynamic shared memory a multiprocessor has room for.
 int resident_blocks(const Function& function, int block_size, std::size_t shared);
+
+// Loads the function into the context where that is left to its first launch there: waits for all that runs in the
+// context, in streams of every kind and on the host, as driver 580 does.
+void load_function(Function& function, Context& context);
 
 // The function of this name, made on first asking; nullptr when the image is known not to have it.
 Function* function_in(Image& image, const char* name);

@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "vgpu/cuda/api.hpp"
-#include "vgpu/cuda/vmm.hpp"
 
 using namespace vgpu;
 using namespace vgpu::cuda;
@@ -54,35 +53,18 @@ CUmemorytype type_of(const Allocation& a) {
     return a.page_locked() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 }
 
-// "Not necessarily the address of the mapped region, but the address of the mappable address range", says cuda.h.
-Reserved range_of(const Allocation& a) {
-    if (a.mapped())
-        if (const auto reserved = reservation_of(a.address))
-            return *reserved;
-    return {a.address, a.bytes};
-}
+struct Range {
+    std::uintptr_t address;
+    std::size_t bytes;
+};
 
 // A pool maps more than each of its allocations has.
-Reserved mapping_of(const Allocation& a) {
+Range mapping_of(const Allocation& a) {
     constexpr std::uintptr_t kPage = 2u << 20;
     if (a.kind != MemoryKind::Pooled)
         return {a.address, a.bytes};
     const std::uintptr_t begin = a.address / kPage * kPage;
     return {begin, (a.end() + kPage - 1) / kPage * kPage - begin};
-}
-
-// Of reserved addresses where nothing is mapped, the driver knows that.
-CUresult describe_reserved(void* data, CUpointer_attribute attribute, const Reserved& reserved) {
-    switch (static_cast<int>(attribute)) {
-        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-            return give(data, static_cast<CUdeviceptr>(reserved.address));
-        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-            return give(data, reserved.bytes);
-        case CU_POINTER_ATTRIBUTE_MAPPED:
-            return give(data, 0u);
-        default:
-            return CUDA_ERROR_INVALID_VALUE;
-    }
 }
 
 CUresult describe(void* data, CUpointer_attribute attribute, const Allocation& a, CUdeviceptr pointer) {
@@ -108,10 +90,11 @@ CUresult describe(void* data, CUpointer_attribute attribute, const Allocation& a
             return give(data, a.device);
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
             return give(data, static_cast<unsigned>(a.kind == MemoryKind::Device));
+        // Of mapped memory too: cuda.h speaks of "the mappable address range", driver 580 tells the mapping.
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-            return give(data, static_cast<CUdeviceptr>(range_of(a).address));
+            return give(data, static_cast<CUdeviceptr>(a.address));
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-            return give(data, range_of(a).bytes);
+            return give(data, a.bytes);
         case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
             return give(data, static_cast<CUdeviceptr>(mapping_of(a).address));
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
@@ -142,10 +125,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
     if (data == nullptr || size_of(attribute) == 0)
         return CUDA_ERROR_INVALID_VALUE;
     const auto found = allocations().find(at(pointer));
-    if (found)
-        return describe(data, attribute, *found, pointer);
-    const auto reserved = reservation_of(at(pointer));
-    return reserved ? describe_reserved(data, attribute, *reserved) : CUDA_ERROR_INVALID_VALUE;
+    return found ? describe(data, attribute, *found, pointer) : CUDA_ERROR_INVALID_VALUE;
 }
 
 // Unlike the single form this one succeeds for pointers that the driver does not know: their attributes are zero, and
@@ -158,15 +138,12 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
         if (data[i] == nullptr || size_of(attributes[i]) == 0)
             return CUDA_ERROR_INVALID_VALUE;
     const auto found = allocations().find(at(pointer));
-    const auto reserved = found ? std::nullopt : reservation_of(at(pointer));
     for (unsigned i = 0; i < count; ++i) {
         std::memset(data[i], 0, size_of(attributes[i]));
         if (found)
             describe(data[i], attributes[i], *found, pointer);
         else if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
             give(data[i], static_cast<int>(CU_DEVICE_INVALID));
-        else if (reserved)
-            describe_reserved(data[i], attributes[i], *reserved);
     }
     return CUDA_SUCCESS;
 }
@@ -180,10 +157,12 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
     const auto found = allocations().find(at(pointer));
     if (!found || found->page_locked() || found->address != at(pointer))
         return CUDA_ERROR_INVALID_DEVICE;
-    // Refused for memory of the virtual memory management and of pools, as UCX has seen it on driver 535 (its issue
-    // 9895).
-    if (found->kind == MemoryKind::Mapped || found->kind == MemoryKind::Pooled)
+    // Refused for memory of the virtual memory management, as UCX has seen it on driver 535 (its issue 9895). For
+    // memory of pools driver 580 says success, and copies return as early as ever.
+    if (found->kind == MemoryKind::Mapped)
         return CUDA_ERROR_NOT_SUPPORTED;
+    if (found->kind == MemoryKind::Pooled)
+        return CUDA_SUCCESS;
     allocations().update(at(pointer), [&](Allocation& a) { a.sync_memops = wanted != 0; });
     // "The function does not return until those memory operations are complete": synchronous ones made before.
     while (wanted != 0 && found->memops_under_way->load() != 0)

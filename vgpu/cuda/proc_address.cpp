@@ -55,11 +55,11 @@ CUdriverProcAddressQueryResult look_up(const char* name, int version, bool per_t
     for (auto form = begin; form != end; ++form) {
         const Function& function = *form->second;
         if (function.version <= std::min(version, has) && function.version > best) {
+            const bool own_stream = per_thread && function.per_thread_address != nullptr;
+            if (own_stream && function.per_thread_version > std::min(version, has))
+                continue;  // a program that asks for the thread's own stream does not get the legacy one
             best = function.version;
-            *address = function.address;
-            if (per_thread && function.per_thread_address != nullptr &&
-                function.per_thread_version <= std::min(version, has))
-                *address = function.per_thread_address;
+            *address = own_stream ? function.per_thread_address : function.address;
         }
     }
     return best == 0 ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SUCCESS;
@@ -87,7 +87,8 @@ CUresult get(const char* name, void** address, int version, cuuint64_t flags, CU
         *status = result;
     if (result != CU_GET_PROC_ADDRESS_SUCCESS)
         log_missing(name, caller);
-    return result == CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    // What is not there is no error where the program asked for the reason (driver 580).
+    return result == CU_GET_PROC_ADDRESS_SUCCESS || status != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 }  // namespace

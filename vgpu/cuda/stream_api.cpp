@@ -35,16 +35,27 @@ void call_host_function(const std::function<void()>& function) {
     in_host_function() = false;
 }
 
-CUresult launch(const Entry& entry, CUstream given, Queue queued, std::function<void()> function) {
-    const auto stream = stream_of(entry, given);
-    if (stream == nullptr)
-        return CUDA_ERROR_INVALID_HANDLE;
+CUresult launch(const Entry& entry, const std::shared_ptr<Stream>& stream, Queue queued,
+                std::function<void()> function) {
     const Logged logged(entry.name(), stream.get(), {});
     logged.launch();
     stream->context().submit(stream, queued,
                              logged.wrap([function = std::move(function)] { call_host_function(function); }), {},
                              entry.hang());
     return CUDA_SUCCESS;
+}
+
+// "Host functions without a mandated order may be serialized", says cuLaunchHostFunc, and driver 580 does: one that
+// does not return keeps those of all streams from running.
+CUresult launch_host_function(const Entry& entry, CUstream given, std::function<void()> function) {
+    const auto stream = stream_of(entry, given);
+    if (stream == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
+    std::mutex& one_at_a_time = stream->context().host_functions();
+    return launch(entry, stream, Queue::UntilEnd, [&one_at_a_time, function = std::move(function)] {
+        const std::lock_guard guard(one_at_a_time);
+        function();
+    });
 }
 
 }  // namespace
@@ -124,7 +135,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
     VGPU_ENTER(cuLaunchHostFunc, Needs::Context, Hang::Enqueues);
     if (function == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    return launch(entry, stream, Queue::UntilEnd, [function, data] { function(data); });
+    return launch_host_function(entry, stream, [function, data] { function(data); });
 }
 
 CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void* data) {
@@ -133,14 +144,15 @@ CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void* data) {
 
 int vgpu_launch_kernel(void* stream, void (*run)(void*), void* data) {
     VGPU_ENTER(vgpu_launch_kernel, Needs::Context, Hang::Enqueues);
-    return launch(entry, static_cast<CUstream>(stream), Queue::UntilStart, [run, data] { run(data); });
+    const auto on = stream_of(entry, static_cast<CUstream>(stream));
+    return on == nullptr ? CUDA_ERROR_INVALID_HANDLE : launch(entry, on, Queue::UntilStart, [run, data] { run(data); });
 }
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* data, unsigned int flags) {
     VGPU_ENTER(cuStreamAddCallback, Needs::Context, Hang::Enqueues);
     if (callback == nullptr || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return launch(entry, stream, Queue::UntilEnd, [stream, callback, data] { callback(stream, CUDA_SUCCESS, data); });
+    return launch_host_function(entry, stream, [stream, callback, data] { callback(stream, CUDA_SUCCESS, data); });
 }
 
 CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback callback, void* data, unsigned int flags) {

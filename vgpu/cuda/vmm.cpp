@@ -1,7 +1,5 @@
 // The virtual memory management functions: physical memory by handle, mapped into reserved addresses. The physical
 // memory is a memfd of its own, so exporting it is handing out its file descriptor.
-#include "vgpu/cuda/vmm.hpp"
-
 #include <map>
 #include <mutex>
 #include <string>
@@ -138,18 +136,6 @@ bool aligned(std::uintptr_t value) {
 
 }  // namespace
 
-namespace vgpu::cuda {
-
-std::optional<Reserved> reservation_of(std::uintptr_t address) {
-    const std::lock_guard guard(space().lock);
-    const Reservation* const found = space().holder(address, 1);
-    if (found == nullptr)
-        return std::nullopt;
-    return Reserved{found->range.address(), found->range.bytes()};
-}
-
-}  // namespace vgpu::cuda
-
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,
                                        CUmemAllocationGranularity_flags) {
     VGPU_ENTER(cuMemGetAllocationGranularity, Needs::Init);
@@ -277,7 +263,7 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc
         if (!found || mapping == reservation->mappings.end() || found->end() > at(pointer) + bytes)
             return CUDA_ERROR_INVALID_VALUE;
         if (by_host && !mapping->second.physical->on_host())  // the host does not reach a device's memory
-            return CUDA_ERROR_INVALID_VALUE;
+            return CUDA_ERROR_NOT_SUPPORTED;
         if (by_host && !show_to_host(address, found->bytes, host_access, mapping->second.physical->file))
             return CUDA_ERROR_MAP_FAILED;
         if (by_host)

@@ -82,10 +82,14 @@ VGPU_CUDART_API cudaError_t cudaMalloc(void** pointer, size_t bytes) {
     });
 }
 
-// cudaFree(0) is how many programs make the context.
+// cudaFree(0) is how many programs make the context. Memory that a reset has freed is no error to a thread that has
+// made no call since (runtime 13.0 with driver 580).
 VGPU_CUDART_API cudaError_t cudaFree(void* pointer) {
-    return api("cudaFree", Needs::kContext,
-               [&] { return pointer == nullptr ? CUDA_SUCCESS : cuMemFree(device_address(pointer)); });
+    const bool reset = pointer != nullptr && was_reset();
+    return api("cudaFree", Needs::kContext, [&] {
+        const CUresult result = pointer == nullptr ? CUDA_SUCCESS : cuMemFree(device_address(pointer));
+        return reset && result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;
+    });
 }
 
 VGPU_CUDART_API cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
@@ -149,15 +153,12 @@ VGPU_CUDART_API cudaError_t cudaHostGetFlags(unsigned* flags, void* pointer) {
     return api("cudaHostGetFlags", Needs::kContext, [&] { return cuMemHostGetFlags(flags, pointer); });
 }
 
-// Here no bytes are an error, in the runtime too.
 VGPU_CUDART_API cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
-    return api("cudaMallocManaged", Needs::kContext, [&]() -> cudaError_t {
-        if (pointer == nullptr)
-            return cudaErrorInvalidValue;
+    return allocate("cudaMallocManaged", pointer, bytes, [&] {
         CUdeviceptr address = 0;
         const CUresult result = cuMemAllocManaged(&address, bytes, flags);
         *pointer = host_view(address);
-        return runtime_error(result);
+        return result;
     });
 }
 

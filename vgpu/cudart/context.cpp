@@ -99,6 +99,12 @@ cudaError_t ensure_context() {
     return cudaSuccess;
 }
 
+bool was_reset() {
+    CUcontext current = nullptr;
+    return checked_context != nullptr && checked_epoch != reset_epoch.load(std::memory_order_acquire) &&
+           cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == checked_context;
+}
+
 cudaError_t current_device(int& device) {
     CUcontext current = nullptr;
     if (const CUresult result = cuCtxGetCurrent(&current); result != CUDA_SUCCESS)

@@ -17,6 +17,9 @@ cudaError_t ensure_driver();
 // Leaves this thread with a usable current context.
 cudaError_t ensure_context();
 
+// Whether the context that this thread used last was ended by cudaDeviceReset since.
+bool was_reset();
+
 // The device of this thread's current context, or the one that the next call would use. Needs the driver, makes no
 // context.
 cudaError_t current_device(int& device);

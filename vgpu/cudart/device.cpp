@@ -37,8 +37,6 @@ cudaError_t on_device(const char* function, const void* answer, int device, Quer
 }  // namespace
 
 VGPU_CUDART_API cudaError_t cudaGetDeviceCount(int* count) {
-    if (count != nullptr)
-        *count = 0;  // also where the driver finds none
     return api("cudaGetDeviceCount", Needs::kDriver, [&]() -> cudaError_t {
         if (count == nullptr)
             return cudaErrorInvalidValue;
@@ -73,8 +71,11 @@ VGPU_CUDART_API cudaError_t cudaInitDevice(int device, unsigned device_flags, un
 VGPU_CUDART_API cudaError_t cudaSetDeviceFlags(unsigned flags) {
     return api("cudaSetDeviceFlags", Needs::kDriver, [&] {
         int device = 0;
-        const cudaError_t result = current_device(device);
-        return result != cudaSuccess ? result : set_primary_flags(device, flags);
+        cudaError_t result = current_device(device);
+        if (result == cudaSuccess)
+            result = set_primary_flags(device, flags);
+        CUcontext context = nullptr;  // the device is initialised with the flags, since CUDA 12
+        return result == cudaSuccess ? primary_context(device, context) : result;
     });
 }
 

@@ -20,6 +20,7 @@ TEST_F(Context, Without_a_current_context_calls_that_need_one_say_so) {
 }
 
 TEST_F(Context, The_primary_context_is_one_for_all_who_retain_it_and_ends_with_the_last_release) {
+    NEEDS_DEVICES(2);
     unsigned flags = 9;
     int active = 9;
     CUcontext first = nullptr;
@@ -44,6 +45,7 @@ TEST_F(Context, The_primary_context_is_one_for_all_who_retain_it_and_ends_with_t
 }
 
 TEST_F(Context, Made_contexts_stack_and_die_with_what_they_own) {
+    NEEDS_DEVICES(3);
     CUcontext made = nullptr;
     ASSERT_EQ(cuCtxCreate_v4(&made, nullptr, 0, 2), CUDA_SUCCESS);
     CUcontext current = nullptr;

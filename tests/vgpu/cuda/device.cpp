@@ -114,6 +114,7 @@ TEST_F(DeviceChild, DISABLED_forks) {
 }
 
 TEST_F(Device, Count_zero_is_no_device_and_leaves_the_driver_uninitialised) {
+    VIRTUAL_ONLY("VGPU_COUNT");
     int init = -1;
     EXPECT_TRUE(devices_with({{"VGPU_COUNT", "0"}}, &init).empty());
     EXPECT_EQ(init, CUDA_ERROR_NO_DEVICE);
@@ -124,6 +125,7 @@ TEST_F(Device, One_device_is_the_default) {
 }
 
 TEST_F(Device, Visible_devices_are_those_named_in_that_order_up_to_the_first_invalid) {
+    VIRTUAL_ONLY("VGPU_COUNT");
     const auto all = devices_with({{"VGPU_COUNT", "4"}});
     ASSERT_EQ(all.size(), 4u);
     const auto with = [](const char* visible, int* init = nullptr) {
@@ -155,6 +157,7 @@ TEST_F(Device, Uuids_are_the_same_in_every_process_and_differ_between_devices) {
 }
 
 TEST_F(Device, Nodes_with_different_names_have_different_devices) {
+    VIRTUAL_ONLY("VGPU_NODE");
     const auto here = devices_with({{"VGPU_NODE", "here"}});
     const auto there = devices_with({{"VGPU_NODE", "there"}});
     EXPECT_EQ(here, devices_with({{"VGPU_NODE", "here"}}));
@@ -166,6 +169,7 @@ TEST_F(Device, Nodes_with_different_names_have_different_devices) {
 }
 
 TEST_F(Device, A_topology_gives_the_number_of_gpus_and_their_pci_addresses) {
+    VIRTUAL_ONLY("VGPU_TOPOLOGY");
     const OwnDevices topology(3);
     const auto all = devices_with({{"VGPU_TOPOLOGY", topology.file()}, {"VGPU_COUNT", ""}});
     ASSERT_EQ(all.size(), 3u);  // the AMD GPU and the NVSwitch are not NVIDIA GPUs
@@ -176,6 +180,7 @@ TEST_F(Device, A_topology_gives_the_number_of_gpus_and_their_pci_addresses) {
 }
 
 TEST_F(Device, A_bad_setting_is_named_with_its_value_and_a_remedy) {
+    VIRTUAL_ONLY("VGPU_ settings");
     const OwnDevices topology(2);
     const struct {
         vgpu::test::Environment environment;
@@ -204,6 +209,7 @@ TEST_F(Device, A_bad_setting_is_named_with_its_value_and_a_remedy) {
 class DeviceQuery : public vgpu::test::WithContext {};
 
 TEST_F(DeviceQuery, Attributes_agree_with_the_functions_that_tell_the_same) {
+    VIRTUAL_ONLY("name of the virtual ones");
     char name[64];
     ASSERT_EQ(cuDeviceGetName(name, sizeof name, 1), CUDA_SUCCESS);
     EXPECT_STREQ(name, "Virtual GPU (Switchyard)");
@@ -231,6 +237,7 @@ TEST_F(DeviceQuery, Attributes_agree_with_the_functions_that_tell_the_same) {
 }
 
 TEST_F(DeviceQuery, Peer_access_is_between_different_devices_and_enabled_once) {
+    NEEDS_DEVICES(2);
     int can = -1;
     EXPECT_EQ(cuDeviceCanAccessPeer(&can, 0, 1), CUDA_SUCCESS);
     EXPECT_EQ(can, 1);

@@ -34,7 +34,13 @@ const Row kRows[] = {
 
 }  // namespace
 
-class Fault : public vgpu::test::WithContext {};
+class Fault : public vgpu::test::WithContext {
+  protected:
+    void SetUp() override {
+        VIRTUAL_ONLY("VGPU_FAULTS and VGPU_LOG");
+        WithContext::SetUp();
+    }
+};
 class FaultChild : public vgpu::test::WithContext {};
 class FaultBare : public testing::Test {};
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "../real.hpp"
 #include "vgpu/newer_cuda.h"
 
 namespace vgpu::test {
@@ -38,7 +39,11 @@ class WithContext : public testing::Test {
         ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
         ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
     }
-    void TearDown() override { EXPECT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS); }
+    void TearDown() override {
+        if (context != nullptr) {
+            EXPECT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+        }
+    }
 
     CUdeviceptr allocate(std::size_t bytes) {
         CUdeviceptr pointer = 0;

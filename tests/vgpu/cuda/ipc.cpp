@@ -118,7 +118,7 @@ TEST_F(Ipc, Memory_of_a_process_that_died_cannot_be_opened) {
     ASSERT_EQ(cuIpcCloseMemHandle(pointer), CUDA_SUCCESS);
     child.kill(SIGKILL);
     child.finish();
-    EXPECT_EQ(cuIpcOpenMemHandle(&pointer, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuIpcOpenMemHandle(&pointer, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_HANDLE);
 }
 
 // Makes its stream wait for the event whose handle it reads, and prints when the wait is over.
@@ -139,7 +139,7 @@ TEST_F(Ipc, An_event_orders_the_streams_of_two_processes) {
     CUevent timed = nullptr;
     EXPECT_EQ(cuEventCreate(&timed, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
     CUipcEventHandle handle;
-    EXPECT_EQ(cuIpcGetEventHandle(&handle, event()), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuIpcGetEventHandle(&handle, event()), CUDA_ERROR_INVALID_HANDLE);
     const CUevent shared = event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     ASSERT_EQ(cuIpcGetEventHandle(&handle, shared), CUDA_SUCCESS);
     const CUstream work = stream();

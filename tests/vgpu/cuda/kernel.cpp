@@ -8,6 +8,7 @@ using vgpu::test::Gate;
 class Kernel : public vgpu::test::WithContext {
   protected:
     void SetUp() override {
+        VIRTUAL_ONLY("twins of kernels");
         WithContext::SetUp();
         ASSERT_EQ(cuModuleLoadData(&module, kPtx), CUDA_SUCCESS);
     }
@@ -27,6 +28,7 @@ TEST_F(Kernel, A_launch_runs_the_twin_asynchronously_with_the_arguments_it_was_g
     std::vector<float> values(100, 3.f);
     ASSERT_EQ(cuMemcpyHtoD(x, values.data(), 400), CUDA_SUCCESS);
     const CUstream work = stream(CU_STREAM_DEFAULT);
+    ASSERT_EQ(cuFuncLoad(function("scale")), CUDA_SUCCESS);
     Gate gate;
     gate.close_on(work);
     {
@@ -52,6 +54,7 @@ TEST_F(Kernel, Memory_that_is_freed_behind_a_kernel_in_its_stream_is_there_until
     ASSERT_EQ(cuMemAllocAsync(&x, 8, work), CUDA_SUCCESS);
     const float values[] = {1.f, 2.f};
     ASSERT_EQ(cuMemcpyHtoDAsync(x, values, 8, work), CUDA_SUCCESS);
+    ASSERT_EQ(cuFuncLoad(function("scale")), CUDA_SUCCESS);
     Gate gate;
     gate.close_on(work);
     float factor = 3.f;
@@ -63,6 +66,45 @@ TEST_F(Kernel, Memory_that_is_freed_behind_a_kernel_in_its_stream_is_there_until
     gate.open = true;
     ASSERT_EQ(cuStreamSynchronize(work), CUDA_SUCCESS);
     EXPECT_EQ(read<float>(result, 2), (std::vector<float>{3.f, 6.f}));
+}
+
+// Of all the calls that drivers make lazily, these wait, for work of every stream (driver 580).
+TEST_F(Kernel, Loading_and_unloading_a_module_and_the_first_launch_of_a_function_wait_for_everything) {
+    CUmodule other = nullptr;
+    CUfunction first = nullptr;
+    CUdeviceptr word = allocate(4);
+    void* arguments[] = {&word};
+    const CUstream held = stream(), work = stream();
+    const auto launch = [&] { return cuLaunchKernel(first, 1, 1, 1, 1, 1, 1, 0, work, arguments, nullptr); };
+    const auto waits = [&](const auto& call) {
+        Gate gate;
+        gate.close_on(held);
+        gate.await();
+        std::thread opener([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            gate.open = true;
+        });
+        EXPECT_EQ(call(), CUDA_SUCCESS);
+        const bool waited = gate.open;
+        opener.join();
+        EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+        return waited;
+    };
+    EXPECT_TRUE(waits([&] { return cuModuleLoadData(&other, kPtx); }));
+    ASSERT_EQ(cuModuleGetFunction(&first, other, "increment"), CUDA_SUCCESS);
+    EXPECT_TRUE(waits(launch));
+    EXPECT_FALSE(waits(launch));
+    ASSERT_EQ(cuModuleGetFunction(&first, other, "scale"), CUDA_SUCCESS);
+    EXPECT_TRUE(waits([&] { return cuFuncLoad(first); }));
+    CUfunctionLoadingState state = CU_FUNCTION_LOADING_STATE_UNLOADED;
+    EXPECT_EQ(cuFuncIsLoaded(&state, first), CUDA_SUCCESS);
+    EXPECT_EQ(state, CU_FUNCTION_LOADING_STATE_LOADED);
+    EXPECT_FALSE(waits([&] { return cuFuncLoad(first); }));
+    int threads = 0;
+    ASSERT_EQ(cuModuleGetFunction(&first, other, "describe"), CUDA_SUCCESS);
+    EXPECT_TRUE(waits([&] { return cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, first); }));
+    EXPECT_FALSE(waits([&] { return cuFuncLoad(first); }));
+    EXPECT_TRUE(waits([&] { return cuModuleUnload(other); }));
 }
 
 TEST_F(Kernel, Packed_arguments_mean_the_same) {

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "../real.hpp"
+
 // Compiler-generated host code calls these; crt/host_runtime.h declares them for nvcc alone.
 extern "C" {
 void** __cudaRegisterFatBinary(void*);
@@ -34,6 +36,8 @@ constexpr int kValues = 500;
 class Kernel : public testing::Test {
   protected:
     static void SetUpTestSuite() {
+        if (vgpu::test::on_real_gpus())
+            return;
         binary_ = __cudaRegisterFatBinary(nullptr);
         register_kernel(&axpy, "_Z4axpyifPKfPf");
         register_kernel(&scale, "_Z5scalePfi");
@@ -42,12 +46,16 @@ class Kernel : public testing::Test {
         __cudaRegisterManagedVar(binary_, reinterpret_cast<void**>(&total), nullptr, "total", 0, sizeof(int), 0, 0);
         __cudaRegisterFatBinaryEnd(binary_);
     }
-    static void TearDownTestSuite() { __cudaUnregisterFatBinary(binary_); }
+    static void TearDownTestSuite() {
+        if (binary_ != nullptr)
+            __cudaUnregisterFatBinary(binary_);
+    }
     static void register_kernel(const char* stub, const char* name) {
         __cudaRegisterFunction(binary_, stub, nullptr, name, -1, nullptr, nullptr, nullptr, nullptr, nullptr);
     }
 
     void SetUp() override {
+        VIRTUAL_ONLY("twins of kernels");
         ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
         fill(1);
     }

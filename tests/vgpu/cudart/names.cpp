@@ -8,6 +8,8 @@
 #include <cstring>
 #include <vector>
 
+#include "../real.hpp"
+
 namespace {
 
 template <class Function>
@@ -49,6 +51,7 @@ TEST(ErrorNames, are_the_toolkits_for_every_code) {
 }
 
 TEST(Library, under_its_bare_name_is_the_same_and_no_second_copy) {
+    VIRTUAL_ONLY("library of their own under the bare name");
     void* const bare = dlopen("libcudart.so", RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(bare, nullptr) << dlerror();
     EXPECT_EQ(symbol<TextOf>(bare, "cudaGetErrorName"), &cudaGetErrorName);
@@ -56,6 +59,7 @@ TEST(Library, under_its_bare_name_is_the_same_and_no_second_copy) {
 
 // By its path, for the toolkit's library may be there under the same name.
 TEST(Library, has_no_symbol_for_what_it_does_not_do) {
+    VIRTUAL_ONLY("lack of what the virtual runtime leaves out");
     for (const char* file : {LIBRARIES "/libcudart.so.12", LIBRARIES "/libcudart.so.13"}) {
         void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
         ASSERT_NE(library, nullptr) << dlerror();
@@ -69,6 +73,7 @@ TEST(Library, has_no_symbol_for_what_it_does_not_do) {
 class Cuda12 : public testing::Test {
   protected:
     void SetUp() override {
+        VIRTUAL_ONLY("two versions of the runtime");
         library_ = dlopen("libcudart.so.12", RTLD_NOW | RTLD_LOCAL);
         ASSERT_NE(library_, nullptr) << dlerror();
     }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "../real.hpp"
 #include "child.hpp"
 
 using vgpu::test::run_child;
@@ -156,6 +157,7 @@ TEST_F(Stream, null_is_the_threads_own_in_the_per_thread_forms) {
 }
 
 TEST_F(Stream, capture_is_refused_and_never_under_way) {
+    VIRTUAL_ONLY("refusal of captures");
     EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), cudaErrorNotSupported);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
     EXPECT_EQ(cudaStreamIsCapturing(stream_, &status), cudaSuccess);
@@ -185,6 +187,7 @@ TEST(Fault, DISABLED_third_malloc) {
 }
 
 TEST(Fault, of_a_runtime_function_comes_at_the_call_that_was_asked_for) {
+    VIRTUAL_ONLY("VGPU_FAULTS");
     const auto child =
         run_child("Fault.DISABLED_third_malloc", {{"VGPU_FAULTS", "cudaMalloc@3=cudaErrorMemoryAllocation"}});
     EXPECT_TRUE(child.passed()) << child.output;
@@ -207,6 +210,7 @@ TEST(Fault, DISABLED_hanging_copy) {
 }
 
 TEST(Fault, hang_stalls_the_stream_and_no_other_and_the_process_can_still_end) {
+    VIRTUAL_ONLY("VGPU_FAULTS");
     const auto child = run_child("Fault.DISABLED_hanging_copy", {{"VGPU_FAULTS", "cudaMemcpyAsync@1=hang"}});
     EXPECT_TRUE(child.passed()) << child.output;
 }
@@ -218,6 +222,7 @@ TEST(Fault, DISABLED_deadly_synchronize) {
 }
 
 TEST(Fault, die_ends_the_process_by_a_kill) {
+    VIRTUAL_ONLY("VGPU_FAULTS");
     const auto child = run_child("Fault.DISABLED_deadly_synchronize", {{"VGPU_FAULTS", "cudaDeviceSynchronize@2=die"}});
     EXPECT_TRUE(child.killed_by(SIGKILL)) << child.output;
 }

@@ -46,8 +46,10 @@ void wait_until(const std::function<bool()>& condition) {
     g_shared = map_shared(std::atoi(std::getenv("VGPU_TEST_MEMORY")));
     const int ranks = std::atoi(std::getenv("VGPU_TEST_RANKS"));
     CUcontext context = nullptr;
-    const int device = std::atoi(std::getenv("VGPU_TEST_DEVICE"));
+    int devices = 0;
     EXPECT_EQ(cuInit(0), CUDA_SUCCESS);
+    EXPECT_EQ(cuDeviceGetCount(&devices), CUDA_SUCCESS);
+    const int device = std::atoi(std::getenv("VGPU_TEST_DEVICE")) % std::max(1, devices);  // real GPUs may be fewer
     EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
     EXPECT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
     Rank self(rank, ranks);
