@@ -31,7 +31,7 @@ vgpu_cuda_sources = \
     vgpu/cuda/module.cpp vgpu/cuda/module.hpp vgpu/cuda/node.cpp vgpu/cuda/pointer.cpp vgpu/cuda/pool.cpp vgpu/cuda/pool.hpp \
     vgpu/cuda/primary_context.cpp vgpu/cuda/proc_address.cpp vgpu/cuda/profiler.cpp vgpu/cuda/profiler.hpp \
     vgpu/cuda/release.hpp vgpu/cuda/stream_api.cpp vgpu/cuda/stream_memory.cpp vgpu/cuda/transfer.cpp \
-    vgpu/cuda/transfer.hpp vgpu/cuda/vmm.cpp
+    vgpu/cuda/transfer.hpp vgpu/cuda/vmm.cpp vgpu/cuda/vmm.hpp
 if UNITY
 nodist_vgpu_libvgpu_cuda_la_SOURCES = unity/vgpu_core.cpp unity/vgpu_cuda.cpp
 else

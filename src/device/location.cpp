@@ -73,10 +73,9 @@ CUresult query(const Driver& driver, const void* address, Attributes& found) {
     return single;
 }
 
-// Narrows the range of memory that belongs to no context down to what is mapped there: cuda.h lets the range of what
-// cuMemMap has mapped be all that cuMemAddressReserve reserved, of which other parts may be unmapped, or another
-// device's (driver 580 tells the mapping). A mapping may also be larger than the range, as that of a pool. Drivers that
-// do not tell mappings leave the range as it is.
+// Narrows the range of memory that belongs to no context down to what is mapped there: the range of what cuMemMap has
+// mapped is all that cuMemAddressReserve reserved, of which other parts may be unmapped, or another device's. A mapping
+// may also be larger than the range, as that of a pool. Drivers that do not tell mappings leave the range as it is.
 void narrow_to_mapping(const Driver& driver, const void* address, Attributes& found) {
     CUdeviceptr begin = 0;
     std::size_t size = 0;

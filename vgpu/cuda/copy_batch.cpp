@@ -1,8 +1,6 @@
 // cuMemcpyBatchAsync: several contiguous copies in one call, in a stream's order as a whole and in none among
 // themselves.
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "vgpu/cuda/transfer.hpp"
 
@@ -50,16 +48,17 @@ struct Batch {
     }
 };
 
-// Nothing is queued unless every copy is valid; `failed` says which is not.
+// What comes before a copy that is not valid is made, as by driver 580; `failed` says which it is.
 CUresult copy_all(const Entry& entry, const Batch& batch, CUstream given, std::size_t& failed) {
     const auto stream = stream_of(entry, given);
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
-    std::vector<std::pair<Side, Side>> copies(batch.sizes.size());
     bool wait = false;
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-        auto& [to, from] = copies[i];
-        if (batch.sizes[i] == 0)
+    for (std::size_t i = 0; i < batch.sizes.size(); ++i) {
+        Side to, from;
+        Box box;
+        box.width = batch.sizes[i];
+        if (box.width == 0)
             continue;
         if (!resolve(at(batch.targets[i]), batch.sizes[i], Expect::Any, to) ||
             !resolve(at(batch.sources[i]), batch.sizes[i], Expect::Any, from)) {
@@ -70,14 +69,7 @@ CUresult copy_all(const Entry& entry, const Batch& batch, CUstream given, std::s
         // call wait for the stream (driver 580).
         const auto order = batch.attributes_of(i).srcAccessOrder;
         wait = wait || (order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL && from.where != Where::Pageable);
-    }
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-        Box box;
-        box.width = batch.sizes[i];
-        if (box.width == 0)
-            continue;
-        if (const CUresult result = transfer(entry, stream, copies[i].first, copies[i].second, box, false);
-            result != CUDA_SUCCESS)
+        if (const CUresult result = transfer(entry, stream, to, from, box, false); result != CUDA_SUCCESS)
             return result;
     }
     if (wait)

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "vgpu/cuda/api.hpp"
+#include "vgpu/cuda/vmm.hpp"
 
 using namespace vgpu;
 using namespace vgpu::cuda;
@@ -53,13 +54,17 @@ CUmemorytype type_of(const Allocation& a) {
     return a.page_locked() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 }
 
-struct Range {
-    std::uintptr_t address;
-    std::size_t bytes;
-};
+// "Not necessarily the address of the mapped region, but the address of the mappable address range", says cuda.h. Of
+// reserved addresses where nothing is mapped, the driver knows nothing (both as driver 580 answers).
+Reserved range_of(const Allocation& a) {
+    if (a.mapped())
+        if (const auto reserved = reservation_of(a.address))
+            return *reserved;
+    return {a.address, a.bytes};
+}
 
 // A pool maps more than each of its allocations has.
-Range mapping_of(const Allocation& a) {
+Reserved mapping_of(const Allocation& a) {
     constexpr std::uintptr_t kPage = 2u << 20;
     if (a.kind != MemoryKind::Pooled)
         return {a.address, a.bytes};
@@ -90,11 +95,10 @@ CUresult describe(void* data, CUpointer_attribute attribute, const Allocation& a
             return give(data, a.device);
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
             return give(data, static_cast<unsigned>(a.kind == MemoryKind::Device));
-        // Of mapped memory too: cuda.h speaks of "the mappable address range", driver 580 tells the mapping.
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-            return give(data, static_cast<CUdeviceptr>(a.address));
+            return give(data, static_cast<CUdeviceptr>(range_of(a).address));
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-            return give(data, a.bytes);
+            return give(data, range_of(a).bytes);
         case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
             return give(data, static_cast<CUdeviceptr>(mapping_of(a).address));
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:

@@ -1,5 +1,7 @@
 // The virtual memory management functions: physical memory by handle, mapped into reserved addresses. The physical
 // memory is a memfd of its own, so exporting it is handing out its file descriptor.
+#include "vgpu/cuda/vmm.hpp"
+
 #include <map>
 #include <mutex>
 #include <string>
@@ -135,6 +137,18 @@ bool aligned(std::uintptr_t value) {
 }
 
 }  // namespace
+
+namespace vgpu::cuda {
+
+std::optional<Reserved> reservation_of(std::uintptr_t address) {
+    const std::lock_guard guard(space().lock);
+    const Reservation* const found = space().holder(address, 1);
+    if (found == nullptr)
+        return std::nullopt;
+    return Reserved{found->range.address(), found->range.bytes()};
+}
+
+}  // namespace vgpu::cuda
 
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,
                                        CUmemAllocationGranularity_flags) {
