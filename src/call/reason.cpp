@@ -66,7 +66,9 @@ constexpr std::array<Words, kReasons> kWords = {{
     {Reason::kForeignContext, "foreign-context", "the memory belongs to a context that is not its device's primary one",
      "Allocate in the primary context (the CUDA runtime does; cuDevicePrimaryCtxRetain).", true},
     {Reason::kDuplicateGpu, "duplicate-gpu", "two ranks of the communicator use one GPU, which NCCL refuses",
-     "Give each rank a GPU of its own: cudaSetDevice(local rank), and no more ranks on a node than it has GPUs.", true},
+     "Give each rank a GPU of its own: cudaSetDevice(local rank), and no more ranks on a node than it has GPUs. Or run "
+     "NVIDIA's MPS and set NCCL_MULTI_RANK_GPU_ENABLE=1, with NCCL 2.30 or later.",
+     true},
     {Reason::kNcclOff, "nccl-off", "NCCL is switched off", "Remove SWITCHYARD_NCCL=0."},
     {Reason::kNoNccl, "no-nccl", "libnccl.so.2 was not found on every rank",
      "Install NCCL on every node, or name it by SWITCHYARD_NCCL_LIBRARY; `switchyard info` tells what is found.", true},

@@ -108,7 +108,8 @@ bool Memory::acquire(device::Context context, std::size_t bytes, std::size_t use
     if (pages == MAP_FAILED)
         return false;
     if (dense)
-        madvise(pages, bytes, MADV_HUGEPAGE);  // touched once and given back: fewer pages where the system has larger ones
+        madvise(pages, bytes,
+                MADV_HUGEPAGE);  // touched once and given back: fewer pages where the system has larger ones
     data_ = static_cast<std::byte*>(pages);
     mapped_ = bytes;
     return true;

@@ -3,19 +3,24 @@
 // waits, on a stream that synchronises with the default one, until the call has returned.
 // Streams share the device's hardware queues, 8 unless the program asks for more, and what is queued there behind the
 // waiting stream waits with it: no other stream is to share its queue.
+// first: the first call of all on device memory is such a one. It does not wait where SWITCHYARD_EAGER has loaded the
+// library's kernels in MPI_Init, since loading waits for the whole context.
 // launch: -n 2 --gpus 2 -x CUDA_DEVICE_MAX_CONNECTIONS=32 -x SWITCHYARD_P2P_COMM=pair
 // launch: -n 2 --gpus 2 -x CUDA_DEVICE_MAX_CONNECTIONS=32 -x SWITCHYARD_P2P_COMM=shared
 // launch: -n 2 --gpus 2 -x CUDA_DEVICE_MAX_CONNECTIONS=32 -x SWITCHYARD_NCCL=no
 // launch: -n 3 --gpus 2 -x CUDA_DEVICE_MAX_CONNECTIONS=32 -x VGPU_JITTER=3
+// launch: -n 2 --gpus 2 -x CUDA_DEVICE_MAX_CONNECTIONS=32 -x SWITCHYARD_EAGER=1 -- first
 // test-timeout: 240
 #include <mpi.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -158,7 +163,7 @@ const std::vector<Exchange> exchanges = {
      [](int i) { return value(rank, i); }},
 };
 
-void exchange(const Exchange& one, gpu::Kind kind, int count, void* stream) {
+void exchange(const Exchange& one, gpu::Kind kind, int count, void* stream, bool first) {
     std::vector<std::byte> mine(count * sizeof(int)), empty(count * sizeof(int), std::byte{0xff});
     for (int i = 0; i < count; ++i) {
         const int here = value(rank, i);
@@ -167,8 +172,10 @@ void exchange(const Exchange& one, gpu::Kind kind, int count, void* stream) {
     const gpu::Memory out(kind, mine), in(kind, empty);
     const std::string what =
         std::string(one.name) + " of " + std::to_string(count) + " ints in " + gpu::name(kind) + " memory";
-    one.call(out.address(), in.address(), count);  // allocates, and loads kernels
-    gpu::Driver::get().copy(in.address(), empty.data(), empty.size());
+    if (!first) {
+        one.call(out.address(), in.address(), count);  // allocates, and loads kernels
+        gpu::Driver::get().copy(in.address(), empty.data(), empty.size());
+    }
     Queued queued(stream);
     one.call(out.address(), in.address(), count);
     expect(queued.end(), what + " waits for the program's stream");
@@ -187,6 +194,10 @@ void exchange(const Exchange& one, gpu::Kind kind, int count, void* stream) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    const bool first = argc > 1 && std::string_view(argv[1]) == "first";
+    const char* const number = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+    if (first && number != nullptr)
+        gpu::Driver::get().use(std::atoi(number) % gpu::Driver::get().devices);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -195,7 +206,7 @@ int main(int argc, char** argv) {
     for (const Exchange& one : exchanges)
         for (const gpu::Kind kind : {gpu::Kind::kDevice, gpu::Kind::kManaged})
             for (const int count : {4, 1 << 10, 1 << 18})
-                exchange(one, kind, count, stream);
+                exchange(one, kind, count, stream, first);
     MPI_Finalize();
     return failures == 0 ? 0 : 1;
 }

@@ -177,7 +177,7 @@ TEST_F(Settings, What_ranks_agree_on_travels_and_the_rest_stays) {
     EXPECT_TRUE(mine.cuda_aware_mpi);
     EXPECT_EQ(mine.comm_cache, 3);
     EXPECT_EQ(mine.sync, Sync::kMemops);
-    EXPECT_EQ(mine.pinned_pool, 64u << 20);
+    EXPECT_EQ(mine.pinned_pool, 512u << 20);
     EXPECT_EQ(mine.nccl_library, "mine");
     EXPECT_EQ(differs(mine, first), "");
 }
