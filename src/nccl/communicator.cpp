@@ -155,10 +155,8 @@ std::string Communicator::begin_member(const Plan& plan, std::size_t member) {
                          rank = first_ + static_cast<int>(member), channels = plan.channels]() mutable -> std::string {
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 1;
-        if (channels != 0) {
-            config.minCTAs = 1;
-            config.maxCTAs = channels;
-        }
+        config.minCTAs = 1;
+        config.maxCTAs = channels;
         const Entries& nccl = *load();
         ncclComm_t handle = nullptr;
         const ncclResult_t result =

@@ -68,17 +68,21 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     // Tells whether this NCCL accepts several ids for one communicator (ncclCommInitRankScalable, 2.23).
     static bool takes_several_ids();
 
+    // What NVLink takes, and what the room for messages is reckoned with (p2p/multiprocessors.hpp). Left alone NCCL
+    // makes up to 64 channels where ranks share a GPU, and each takes some 12 MiB of device memory.
+    static constexpr int kMostChannels = 32;
+
     // What to make: the communicator of `group`, in which this process's members are the ranks from `first` on, one for
     // each context. A process may have none: it then takes no part in NCCL, but keeps the communicator in its cache
     // like the others, so that all processes find the same entries there. `channels` bounds the memory that each
-    // connection takes and the share of the GPU that each operation takes; 0 leaves both to NCCL. Several ids may be
-    // passed only where all members accept them.
+    // connection takes and the share of the GPU that each operation takes. Several ids may be passed only where all
+    // members accept them.
     struct Plan {
         const Group& group;
         int first = 0;
         std::span<const device::Context> contexts;
         std::span<const UniqueId> ids;
-        int channels = 0;
+        int channels = kMostChannels;
     };
 
     // Starts to make it; every member of the group calls this. Does not wait: call step_make() until it no longer

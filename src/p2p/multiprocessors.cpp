@@ -5,13 +5,10 @@
 #include <map>
 
 #include "device/device.hpp"
+#include "nccl/communicator.hpp"
 
 namespace swy::p2p::pair_comms {
 namespace {
-
-// A collective has up to 32 channels where NVLink connects GPUs, all of which have 80 multiprocessors and more, and
-// otherwise few.
-constexpr int kCollective = 32;
 
 constexpr int kFewChannels = 4, kManyChannels = 16;
 
@@ -25,7 +22,7 @@ Share& share_of(int ordinal) {
     const auto [it, is_new] = shares->try_emplace(ordinal);
     if (is_new) {
         const int all = device::multiprocessors(ordinal);
-        it->second.count = std::max(all / 2, all - kCollective);
+        it->second.count = std::max(all / 2, all - nccl::Communicator::kMostChannels);
     }
     return it->second;
 }

@@ -21,9 +21,6 @@ namespace swy::p2p::pair_comms {
 // ncclTopoGetNchannels); each takes about 12 MiB of device memory.
 int most_channels(std::span<const int> ordinals, bool links);
 
-// How many channels NCCL may use for one message on a communicator that has not been bounded.
-inline constexpr int kChannelsOfParent = 32;
-
 class MultiprocessorClaim {
   public:
     MultiprocessorClaim() = default;

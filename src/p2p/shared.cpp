@@ -88,7 +88,7 @@ class ParentTransfer final : public staging::Transfer {
         if (done())
             return false;
         const bool launching = !launched_ && (launches_first(peer_) || find_parent(id_)->peer_launched) &&
-                               room_.begin(std::span(&ordinal_, 1), kChannelsOfParent);
+                               room_.begin(std::span(&ordinal_, 1), nccl::Communicator::kMostChannels);
         if (launching)
             launch();
         const bool moved = launched_ && operation_.step();
