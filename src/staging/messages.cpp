@@ -9,9 +9,9 @@ namespace swy::staging {
 namespace {
 
 // A request that MPI reports an error for is over.
-bool over(MPI_Request& request, int& code) {
+bool over(MPI_Request& request, MPI_Status& status, int& code) {
     int flag = 0;
-    code = real::Test(&request, &flag, MPI_STATUS_IGNORE);
+    code = real::Test(&request, &flag, &status);
     return flag != 0 || code != MPI_SUCCESS;
 }
 
@@ -33,10 +33,12 @@ int Messages::receive(std::byte* data, std::size_t bytes) {
     return started(real::Irecv(data, static_cast<int>(bytes), MPI_BYTE, route_.peer, route_.tag, route_.comm, &next()));
 }
 
-int Messages::test_oldest(bool& done) {
+int Messages::test_oldest(bool& done, std::size_t& bytes) {
     int code = MPI_SUCCESS;
-    done = over(requests_[oldest_], code);
+    MPI_Status status{};
+    done = over(requests_[oldest_], status, code);
     if (done) {
+        bytes = status._ucount;
         requests_[oldest_] = MPI_REQUEST_NULL;
         oldest_ = (oldest_ + 1) % kMost;
         --pending_;

@@ -29,8 +29,9 @@ class Messages {
     int receive(std::byte* data, std::size_t bytes);
 
     // Tests the oldest message alone, since each test runs MPI's progress once: messages of one tag between two ranks
-    // arrive in order (MPI 4.0 section 3.5). `done`: it is over, with success or without. Returns MPI's code.
-    int test_oldest(bool& done);
+    // arrive in order (MPI 4.0 section 3.5). `done`: it is over, with success or without; `bytes` is how many have been
+    // received then. Returns MPI's code.
+    int test_oldest(bool& done, std::size_t& bytes);
 
     // Cancels receives: those that have not been matched yet will complete as cancelled.
     void cancel();

@@ -67,6 +67,19 @@ class Chunked : public Transfer {
         give_up(fmt::format("{} a chunk of the message failed: {}", what, Messages::describe(code)));
         return false;
     }
+    // Tests the oldest message under way. Over libfabric Open MPI 4.1 says success of a receive whose sender has died,
+    // and of 0 bytes. Returns true when the message is over, with success or without.
+    bool test_oldest(bool receives) {
+        bool done = false;
+        std::size_t bytes = 0;
+        const std::size_t expected = length_of(ended_);
+        if (!check(messages_.test_oldest(done, bytes), receives ? "receiving" : "sending") || !done)
+            return done;
+        if (receives && !given_up() && bytes != expected)
+            give_up(fmt::format("a chunk of {} bytes has come with {}: its sender has failed", expected, bytes));
+        ++ended_;
+        return true;
+    }
     bool check_copy(device::Result result, const char* what) {
         if (result == 0)
             return true;
@@ -80,6 +93,7 @@ class Chunked : public Transfer {
   private:
     std::string failure_;
     bool given_up_ = false;
+    std::size_t ended_ = 0;  // messages
 };
 
 // One run of host memory: MPI works on it where it is.
@@ -106,9 +120,7 @@ class InPlace final : public Chunked {
             moved = true;
         }
         while (!messages_.empty()) {
-            bool done = false;
-            check(messages_.test_oldest(done), what());
-            if (!done)
+            if (!test_oldest(!sends_))
                 return moved;
             moved = true;
         }
@@ -218,12 +230,7 @@ class Sender final : public Staged {
         return moved;
     }
 
-    bool test_sent() {
-        bool done = false;
-        if (!messages_.empty())
-            check(messages_.test_oldest(done), "sending");
-        return done;
-    }
+    bool test_sent() { return !messages_.empty() && test_oldest(false); }
 
     // The receiver takes what has been sent, unless the whole transfer is given up.
     bool stop() {
@@ -279,12 +286,11 @@ class Receiver final : public Staged {
     }
 
     bool arrive() {
-        bool done = false;
-        if (messages_.empty() || given_up())
+        if (messages_.empty() || given_up() || !test_oldest(true))
             return false;
-        if (check(messages_.test_oldest(done), "receiving") && done)
+        if (!given_up())
             ++arrived_;
-        return done;
+        return true;
     }
 
     bool stop() {

@@ -69,6 +69,20 @@ void A_failed_send_ends_when_the_chunks_before_have_been_received(const Job& job
     }
 }
 
+// As Open MPI receives it over libfabric where the sender has died: with success, and nothing in it.
+void A_chunk_that_comes_short_is_no_success(const Job& job, gpu::Kind kind) {
+    if (job.rank == 0) {
+        gpu::Memory memory(kind, pattern(kBytes, 0));
+        const auto receiving = receive_chunks(payload_at(memory.at(0), kBytes, MPI_BYTE), kBytes, job.route(1));
+        finish({receiving.get()}, "a receive of a chunk that comes short");
+        expect(receiving->failure() == "a chunk of 65536 bytes has come with 0: its sender has failed",
+               "wrong failure: " + receiving->failure());
+    } else {
+        MPI_Send(nullptr, 0, MPI_BYTE, 0, 1, job.chunks);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -76,6 +90,8 @@ int main(int argc, char** argv) {
     Job::set_chunk(kChunk);
     if (argc > 1) {
         A_failed_send_ends_when_the_chunks_before_have_been_received(job);
+        A_chunk_that_comes_short_is_no_success(job, gpu::Kind::kDevice);
+        A_chunk_that_comes_short_is_no_success(job, gpu::Kind::kHost);
     } else {
         One_side_s_failure_ends_both(job, true);
         One_side_s_failure_ends_both(job, false);
