@@ -26,6 +26,7 @@ inline int wait(MPI_Request& request) {
 
 inline Form current = Form::kBlocking;
 inline int starts = 1;                                    // of a persistent one
+inline std::function<void()> before_start = [] {};        // each
 inline std::function<int(MPI_Request&)> complete = wait;  // what becomes of a request that has been started
 inline MPI_Info const info = MPI_INFO_NULL;
 
@@ -44,6 +45,7 @@ int call(A... arguments) {
     }
     code = kPersistent(arguments..., info, &request);
     for (int i = 0; i < starts && code == MPI_SUCCESS; ++i) {
+        before_start();
         code = MPI_Start(&request);
         if (code == MPI_SUCCESS)
             code = complete(request);

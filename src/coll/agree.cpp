@@ -1,7 +1,6 @@
 #include "coll/agree.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "call/hash.hpp"
 #include "coll/agreement.hpp"
+#include "coll/roll_call.hpp"
 #include "comm/launch_order.hpp"
 #include "progress/stall.hpp"
 #include "progress/wait.hpp"
@@ -80,14 +80,6 @@ Decision decision_at(const Agreement::End& end, const VoteRecord& all, int mpi_c
     return without_route(Decision::State::kTimeout, end.why);
 }
 
-// In milliseconds. Only where ranks give up is it asked.
-std::int64_t time_of_vote() {
-    if (settings::values().timeout <= 0)
-        return 0;
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
 Decision agree_by_mpi(comm::State& comm, std::uint64_t sequence, const std::shared_ptr<VoteExchange>& votes,
                       const progress::Deadline& deadline) {
     if (const int rc = start(*votes, comm); rc != MPI_SUCCESS)
@@ -131,24 +123,17 @@ Decision agree_by_page(comm::State& comm, const Fingerprint& print, const std::s
     return decision_of(page, transport);
 }
 
-// A rank may come just when another one gives up, and have all votes before it has that one's message. It must not go
-// on alone. The votes have their times, so all ranks that have them know alike whether that may be so: where the last
-// rank came late by half of what ranks wait, or more, they call the roll, at which who has given up is not there.
-// Clocks that differ cost the roll call, and no more. Ranks with host memory have gone on by then.
+// Ranks with host memory do not wait for the votes of all over a page.
 bool may_be_alone(const comm::State& comm, const Decision& decision) {
-    const double limit = settings::values().timeout;
-    return limit > 0 && comm.number != 0 && decision.state == Decision::State::kAgreed && !decision.any_host &&
-           static_cast<double>(decision.spread) >= limit * 1e3 / 2;
+    return comm.number != 0 && decision.state == Decision::State::kAgreed && !decision.any_host &&
+           some_came_late(decision.spread);
 }
 
 // `answer` becomes the greatest of all ranks'. Returns how it has ended.
 Agreement::End call_the_roll(const comm::State& comm, const comm::Launch& name, const char* did, int& answer) {
-    const progress::Deadline deadline(settings::values().timeout, comm.handle);
-    RollCall transport(comm, call::mix(comm::id_of(comm.number, name)), answer);
-    JobMessages messages(comm, id_of(comm, name, patience(comm)));
-    Agreement agreement(place_of(comm), transport, messages, deadline, patience(comm), did);
-    Agreement::End end = wait_for(agreement);
-    answer = transport.greatest();
+    RollCall roll(comm, comm::id_of(comm.number, name), answer, patience(comm), did);
+    Agreement::End end = wait_for(roll.agreement());
+    answer = roll.greatest();
     return end;
 }
 
@@ -158,6 +143,7 @@ int begin(const Call& call, comm::State& comm, const Vote& vote, Fingerprint& pr
     print = print_of(call, vote, comm.agreed_calls++);
     fill(exchange.mine, vote, true);
     fill_print(exchange.mine, print);
+    fill_time(exchange.mine, time_of_vote());
     if (comm.page != nullptr)
         comm.page->publish_nonblocking(print.sequence, print.call);
     return start(exchange, comm);

@@ -102,32 +102,6 @@ bool MpiTransport::has_arrived(int rank) const {
     return nonblocking_ != 0 && comm_.page != nullptr && comm_.page->nonblocking(rank).end >= nonblocking_;
 }
 
-RollCall::~RollCall() {
-    comm::forget_waiting(what_);
-    comm::forget_waiting(result_);
-}
-
-AgreementTransport::State RollCall::step() {
-    const bool first = comm_.rank == 0;
-    if (!first && !told_)
-        comm::tell_waiting({comm::ranks_in_world(comm_).front()}, comm_.rank, what_, greatest_);
-    told_ |= !first;
-    comm::receive_failures();
-    const std::map<int, int> answers = comm::ranks_waiting(first ? what_ : result_);
-    if (answers.size() < (first ? static_cast<std::size_t>(comm_.size) - 1 : 1))
-        return State::kPending;
-    for (const auto& [rank, answer] : answers)
-        greatest_ = std::max(greatest_, answer);
-    if (!told_)
-        comm::tell_waiting(comm::ranks_in_world(comm_), comm_.rank, result_, greatest_);
-    told_ = true;
-    return State::kComplete;
-}
-
-bool RollCall::has_arrived(int rank) const {
-    return comm::ranks_waiting(what_).count(rank) != 0;
-}
-
 // A rank that hears of it may end the job, so what the ranks are in is said before.
 void JobMessages::tell_failure(const std::string& why) {
     error::say_timeout();

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "call/hash.hpp"
 #include "coll/agreement.hpp"
 #include "coll/vote_record.hpp"
 #include "comm/job_messages.hpp"
@@ -55,9 +54,13 @@ class PageTransport final : public AgreementTransport {
 
 // What a collective of MPI's reads and writes in an agreement: derived types add the memory.
 struct MpiExchange {
+    virtual ~MpiExchange() = default;
+    // Once it is complete: milliseconds between the first rank's part in it and the last one's.
+    virtual std::int64_t spread() const = 0;
     MPI_Request request = MPI_REQUEST_NULL;
 };
-struct VoteExchange : MpiExchange {
+struct VoteExchange final : MpiExchange {
+    std::int64_t spread() const override { return read(all).spread; }
     VoteRecord mine{}, all{};
 };
 
@@ -84,30 +87,6 @@ class MpiTransport final : public AgreementTransport {
     const Errors errors_;
     const std::uint64_t nonblocking_;
     int code_ = MPI_SUCCESS;
-};
-
-// Each rank tells rank 0 by a message of the job that it is here, with an answer, and rank 0 tells all the greatest
-// one. Such messages are no calls on the communicator: ranks that have given the agreement up, and send none, are in
-// step for the next call all the same, and messages of such an agreement have its id, by which no other takes them. Nor
-// do they meet what MPI_Comm_idup sends on the communicator while it is under way, as calls of ours that do not block
-// would.
-class RollCall final : public AgreementTransport {
-  public:
-    RollCall(const comm::State& comm, comm::OperationId what, int mine) : comm_(comm), what_(what), greatest_(mine) {}
-    ~RollCall() override;
-    RollCall(const RollCall&) = delete;
-    RollCall& operator=(const RollCall&) = delete;
-
-    State step() override;
-    bool has_arrived(int rank) const override;
-    bool waits(int rank) const override { return has_arrived(rank); }
-    int greatest() const { return greatest_; }  // once it is complete
-
-  private:
-    const comm::State& comm_;
-    const comm::OperationId what_, result_ = call::mix(what_);  // ids of the two kinds of messages
-    int greatest_;
-    bool told_ = false;
 };
 
 class JobMessages final : public AgreementMessages {

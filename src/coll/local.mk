@@ -4,6 +4,7 @@ coll_sources = \
     src/coll/agree.cpp src/coll/agree.hpp \
     src/coll/agreement.cpp src/coll/agreement.hpp \
     src/coll/agreement_transport.cpp src/coll/agreement_transport.hpp \
+    src/coll/roll_call.cpp src/coll/roll_call.hpp \
     src/coll/vote_record.cpp src/coll/vote_record.hpp \
     src/coll/pending_agreement.cpp src/coll/pending_agreement.hpp \
     src/coll/nonblocking.cpp src/coll/nonblocking.hpp \

@@ -8,6 +8,7 @@
 
 #include "call/depth.hpp"
 #include "coll/collective_operation.hpp"
+#include "coll/roll_call.hpp"
 #include "coll/saved_call.hpp"
 #include "comm/collective_setup.hpp"
 #include "comm/launch_order.hpp"
@@ -73,6 +74,7 @@ class Started final : public CollectiveOperation {
 
     // Starts the agreement, when the engine has the operation. Not called under the lock. Returns MPI's code.
     int agree(comm::State& comm) {
+        fill_time(of_->records->mine, time_of_vote());
         const int rc = real::Start(&of_->records->request);
         const progress::Hold hold;
         if (rc != MPI_SUCCESS)

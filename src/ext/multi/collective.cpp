@@ -40,8 +40,13 @@
 namespace swy::multi {
 namespace {
 
-struct Facts : coll::MpiExchange {  // those of all ranks
+struct Facts final : coll::MpiExchange {  // those of all ranks
     explicit Facts(std::size_t ranks) : all(ranks) {}
+    std::int64_t spread() const override {
+        const auto earlier = [](const Fact& a, const Fact& b) { return a.time < b.time; };
+        const auto [first, last] = std::minmax_element(all.begin(), all.end(), earlier);
+        return last->time - first->time;
+    }
     Fact mine;
     std::vector<Fact> all;
 };
@@ -83,6 +88,7 @@ class Collective final : public coll::Collective {
             mine_.attempt_tag = comm::Exchange::draw_tag();
         }
         determine(before);
+        mine_.time = coll::time_of_vote();
         facts_->mine = mine_;
         const int rc = real::Iallgather(&facts_->mine, sizeof mine_, MPI_BYTE, facts_->all.data(), sizeof mine_,
                                         MPI_BYTE, state.handle, &facts_->request);

@@ -22,13 +22,14 @@ struct Fact {
     std::uint64_t ready_for = 0;  // hash of the slot counts with which the rank is ready for NCCL; 0: it is not
     std::uint64_t ready_on = 0;   // id of the NCCL communicator on which it is ready
     std::uint64_t attempts = 0;   // set-ups of an NCCL communicator that the rank has ended
+    std::int64_t time = 0;        // coll::time_of_vote() of the rank
     std::int32_t slots = 0;
     std::int32_t tag = 0, attempt_tag = 0;  // for messages to the rank: of this call, of a set-up that this call begins
     std::uint8_t obstacle = 0;              // a Reason
     bool device = false, host = false;
     bool in_flight = false;  // the rank has operations that are launched in launch order
 };
-static_assert(sizeof(Fact) == 64, "sent as bytes: no padding");
+static_assert(sizeof(Fact) == 72, "sent as bytes: no padding");
 
 // Identifies the call; `number` is its number on the communicator.
 coll::Fingerprint fingerprint(const Kept& kept, std::uint64_t number);

@@ -1,10 +1,11 @@
 // A rank comes to a collective just when the others give it up (SWITCHYARD_TIMEOUT): whoever is a little earlier, each
-// rank gets an error or the right data, in the time that the limit allows, and the next call is right. Every round has
-// a communicator of its own, so the ranks would set one up for NCCL; the rank that comes late comes a little earlier or
-// later each time.
-// launch: -n 2 --gpus 2 -x SWITCHYARD_TIMEOUT=0.2 -x SWITCHYARD_NCCL_THRESHOLD=1000 -x SWITCHYARD_STATUS=no
-// launch: -n 3 --gpus 3 -x SWITCHYARD_TIMEOUT=0.2 -x SWITCHYARD_NCCL_THRESHOLD=1000 -x SWITCHYARD_STATUS=no
+// rank gets an error or the right data, in the time that the limit allows, and the next call is right. That holds for
+// calls of every form. Some rounds each have a communicator of their own, so the ranks would set one up for NCCL; the
+// rank that comes late comes a little earlier or later each time.
+// launch: -n 2 --gpus 2 --relinked -x SWITCHYARD_TIMEOUT=0.2 -x SWITCHYARD_NCCL_THRESHOLD=1000 -x SWITCHYARD_STATUS=no
+// launch: -n 3 --gpus 3 --relinked -x SWITCHYARD_TIMEOUT=0.2 -x SWITCHYARD_NCCL_THRESHOLD=1000 -x SWITCHYARD_STATUS=no
 #include <mpi.h>
+#include <mpix_switchyard.h>
 
 #include <chrono>
 #include <cstdio>
@@ -13,13 +14,16 @@
 #include <thread>
 #include <vector>
 
+#include "../../collective_forms.hpp"
 #include "../../random_seed.hpp"
 #include "../gpu.hpp"
 
 namespace {
 
-constexpr int kRounds = 48, kCount = 2000;
-constexpr int kEach = 8;                         // rounds on one communicator
+constexpr int kRounds = 80, kCount = 2000;
+constexpr int kEach = 8;  // rounds on one communicator
+enum class Form { kBlocking, kNonBlocking, kPersistent, kMulti, kNonBlockingMulti };
+constexpr int kForms = 5;
 constexpr double kLimit = 0.2, kAround = 0.004;  // seconds
 constexpr double kMost = 10;                     // for one call: a few limits, and a machine that does other things
 int rank = 0, size = 0, failures = 0;
@@ -35,11 +39,34 @@ std::vector<std::byte> bytes_of(int value) {
     return {first, first + kCount * sizeof(int)};
 }
 
-// Returns whether the call succeeded.
-bool reduce(int round, gpu::Memory& memory, MPI_Comm comm) {
+int call(Form form, void* data, MPI_Comm comm) {
+    const auto* in_place = static_cast<const void* const*>(MPI_IN_PLACE);
+    if (form == Form::kMulti)
+        return MPIX_Allreduce_multi(in_place, &data, 1, kCount, MPI_INT, MPI_SUM, comm);
+    if (form == Form::kNonBlockingMulti) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        const int code = MPIX_Iallreduce_multi(in_place, &data, 1, kCount, MPI_INT, MPI_SUM, comm, &request);
+        return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+    }
+    forms::current = form == Form::kBlocking      ? forms::Form::kBlocking
+                     : form == Form::kNonBlocking ? forms::Form::kNonBlocking
+                                                  : forms::Form::kPersistent;
+    return forms::Allreduce(MPI_IN_PLACE, data, kCount, MPI_INT, MPI_SUM, comm);
+}
+
+// Returns whether the call, or the start of a persistent one, has succeeded `by` seconds after all ranks were there.
+bool reduce(int round, Form form, double by, gpu::Memory& memory, MPI_Comm comm) {
     memory.write(bytes_of(round + rank));
-    const auto start = std::chrono::steady_clock::now();
-    const int code = MPI_Allreduce(MPI_IN_PLACE, memory.address(), kCount, MPI_INT, MPI_SUM, comm);
+    std::chrono::steady_clock::time_point start;
+    const auto meet = [&] {
+        MPI_Barrier(MPI_COMM_WORLD);
+        std::this_thread::sleep_for(std::chrono::duration<double>(by));
+        start = std::chrono::steady_clock::now();
+    };
+    forms::before_start = meet;
+    if (form != Form::kPersistent)
+        meet();
+    const int code = call(form, memory.address(), comm);
     if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(kMost))
         fail(round, "the call took too long");
     if (code != MPI_SUCCESS)
@@ -71,10 +98,9 @@ int main(int argc, char** argv) {
             MPI_Comm_dup(MPI_COMM_WORLD, &comm);
             MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
         }
-        MPI_Barrier(comm);
-        if (rank == late && round % 2 == 0)
-            std::this_thread::sleep_for(std::chrono::duration<double>(by));
-        const int mine = reduce(round, memory, comm) ? 1 : 0;
+        const bool waits = rank == late && round % 2 == 0;
+        const auto form = static_cast<Form>(round / kEach % kForms);
+        const int mine = reduce(round, form, waits ? by : 0, memory, comm) ? 1 : 0;
         int ranks = 0;
         MPI_Allreduce(&mine, &ranks, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         succeeded += ranks == size ? 1 : 0;
