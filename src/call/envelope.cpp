@@ -19,7 +19,8 @@ enum Flag : std::uint8_t {
     kSharesGpu = 4,
     kSeveral = 8,
     kSynchronous = 16,
-    kAllFlags = 31
+    kMaps = 32,
+    kAllFlags = 63
 };
 
 class Writer {
@@ -79,7 +80,7 @@ EnvelopeBytes write(const Envelope& envelope, const Secret& secret) {
     to.put(envelope.sender);
     to.put(static_cast<std::uint8_t>((envelope.contiguous ? kContiguous : 0) | (envelope.nccl ? kNccl : 0) |
                                      (envelope.shares_gpu ? kSharesGpu : 0) | (envelope.several ? kSeveral : 0) |
-                                     (envelope.synchronous ? kSynchronous : 0)));
+                                     (envelope.synchronous ? kSynchronous : 0) | (envelope.maps ? kMaps : 0)));
     to.put(envelope.gpu);
     to.put(envelope.host);
     to.put(envelope.pair_comms_failed);
@@ -109,6 +110,7 @@ std::optional<Envelope> read(std::span<const std::byte> bytes, const Secret& sec
     envelope.shares_gpu = (flags & kSharesGpu) != 0;
     envelope.several = (flags & kSeveral) != 0;
     envelope.synchronous = (flags & kSynchronous) != 0;
+    envelope.maps = (flags & kMaps) != 0;
     envelope.gpu = from.get<std::array<std::uint8_t, 16>>();
     envelope.host = from.get<std::uint64_t>();
     envelope.pair_comms_failed = from.get<std::uint64_t>();

@@ -25,6 +25,7 @@ struct Envelope {
     bool nccl = false;                   // the sender can use NCCL for it
     bool shares_gpu = false;             // and its NCCL accepts a second rank on its GPU (NCCL_MULTI_RANK_GPU_ENABLE)
     bool several = false;                // the data is several such runs, of one size; `contiguous` is not set
+    bool maps = false;                   // the sender can write it into memory of another process of its host
     bool synchronous = false;            // stands for a host message of a synchronous send
     std::array<std::uint8_t, 16> gpu{};  // the sender's device, or all of them: p2p/devices.hpp, name_of()
     std::uint64_t host = 0;              // hash that tells hosts apart as NCCL does

@@ -1,6 +1,7 @@
 #include "device/context_pool.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace swy::device {
 namespace {
@@ -92,6 +93,13 @@ void ContextPool::close_all() noexcept {
         pool->close();
 }
 
+void ContextPool::unmap_all() noexcept {
+    Registry& all = registry();
+    const std::scoped_lock lock(all.mutex);
+    for (const auto& pool : all.pools)
+        pool->unmap();
+}
+
 ContextPool::ContextPool(Context context, const Token& token) : context_(context), token_(token) {
     // Returning to the pool must not need an allocation that could fail.
     idle_.reserve(kIdleStreams);
@@ -153,7 +161,10 @@ void ContextPool::close() noexcept {
     std::vector<Block> pinned = std::move(pinned_);
     std::vector<Block> waiting = std::move(waiting_);
     std::vector<Block> scratch = std::move(scratch_);
+    for (const MappableBlock& block : std::exchange(mappable_, {}))
+        scratch.push_back({block.data, Mappable::kBytes, false});
     lock.unlock();
+    unmap();
     hangs_ |= live && !busy.empty();
     if (live && !hangs_)  // otherwise a kernel may still be running: they end with the context
         unload_kernels(*d);

@@ -6,11 +6,13 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "device/driver.hpp"
+#include "device/mapped.hpp"
 
 namespace swy::device {
 
@@ -25,6 +27,11 @@ struct Block {
     bool page_locked = false;  // always false for scratch memory
 };
 
+struct MappableBlock {
+    std::byte* data = nullptr;
+    MemoryHandle handle{};
+};
+
 // Maps host memory that is not page-locked, as zero pages from the system; `data` is null when there is none.
 Block map_block(std::size_t bytes);
 void unmap_block(const Block& block) noexcept;
@@ -35,6 +42,7 @@ class ContextPool {
     static Result of(Context context, std::shared_ptr<ContextPool>& pool);
     // Empties all pools and forgets them. What is still in use is freed when it is given back.
     static void close_all() noexcept;
+    static void unmap_all() noexcept;  // in all pools
 
     // Identifies a context, so that a later one under the same handle is told from it.
     struct Token {
@@ -66,9 +74,15 @@ class ContextPool {
     Result take_scratch(std::size_t bytes, Block& block);
     void give_scratch(const Block& block) noexcept;
 
+    // mapped.hpp
+    Result take_mappable(MappableBlock& block);
+    void give_mappable(const MappableBlock& block) noexcept;
+    std::byte* map(const MemoryHandle& handle);
+
   private:
     bool exists(const Driver& driver) const;
     void close() noexcept;
+    void unmap() noexcept;
     void unload_kernels(const Driver& driver) noexcept;
     void reap(const Driver& driver);
     bool reserve_pinned(std::size_t bytes, std::vector<Block>& evicted);
@@ -92,11 +106,14 @@ class ContextPool {
     bool closed_ = false;
     bool hangs_ = false;  // work was still under way when the pool was closed
     std::vector<Handles> idle_;
-    std::vector<Handles> busy_;     // given back with work under way
-    std::vector<Block> pinned_;     // idle; the one idle for longest comes first
-    std::vector<Block> waiting_;    // pinned memory that work on a busy stream may still touch
-    std::vector<Block> scratch_;    // idle
-    std::size_t locked_bytes_ = 0;  // page-locked, idle and in use
+    std::vector<Handles> busy_;                    // given back with work under way
+    std::vector<Block> pinned_;                    // idle; the one idle for longest comes first
+    std::vector<Block> waiting_;                   // pinned memory that work on a busy stream may still touch
+    std::vector<Block> scratch_;                   // idle
+    std::size_t locked_bytes_ = 0;                 // page-locked, idle and in use
+    std::vector<MappableBlock> mappable_;          // idle
+    std::size_t mappable_made_ = 0;                // idle and in use
+    std::map<MemoryHandle, std::byte*> mappings_;  // of other processes' blocks
 };
 
 }  // namespace swy::device

@@ -16,6 +16,7 @@ device_sources = \
     src/device/libraries.cpp \
     src/device/libraries.hpp \
     src/device/location.cpp \
+    src/device/mapped.cpp src/device/mapped.hpp \
     src/device/pinned.cpp \
     src/device/presence.cpp \
     src/device/presence.hpp \

@@ -17,7 +17,7 @@ enum class MessageType : std::uint8_t {
                 // `pair_comm` give
     kRelease,   // receiver to sender: a message of an envelope's length, with `key`, was received into too small a
                 // buffer
-    kAnswer,    // sender to receiver, of a clear to send that proposed the parent's communicator: `flag` is yes or no
+    kAnswer,    // sender to receiver, of a clear to send with kParent or kMapped: `flag` is yes or no
     kFailed,    // either way: the transfer failed at the other end (`id` names the sender's, `slot` the receiver's)
     kPairComm,  // about a pair communicator: `flag` is a PairCommMessage (pair_comm.hpp), `pair_comm` its id
     kWhich,  // receiver to sender: a message of an envelope's length, with `key`, came for `slot` and was overwritten:
@@ -37,8 +37,9 @@ struct MatchKey {
 };
 
 // How the payload is transferred. The receiver decides this. kRefused: not at all, since it would be staged and
-// SWITCHYARD_NCCL=require forbids that; an error at both ends.
-enum class How : std::uint8_t { kNothing, kStaged, kPairComm, kParent, kCopy, kRefused };
+// SWITCHYARD_NCCL=require forbids that; an error at both ends. kMapped: the sender writes it into device memory of the
+// receiver's process, which `content` names.
+enum class How : std::uint8_t { kNothing, kStaged, kPairComm, kParent, kCopy, kMapped, kRefused };
 
 // A control message: fixed in size, sent as bytes.
 struct Control {
@@ -56,7 +57,8 @@ struct Control {
     std::uint64_t parts = 1;               // of kClear: the number of runs of the receiver's data,
     std::uint64_t part = 0;                // and the bytes of each run
     std::uint32_t channels = 0;            // of kPairComm: as many as this end allows the pair communicator
-    std::array<std::byte, 128> content{};  // of kThis, kPayload, kFailed (text) and kPairComm (a unique id, or devices)
+    std::array<std::byte, 128> content{};  // of kThis, kPayload, kFailed (text), kPairComm (a unique id, or devices)
+                                           // and kClear with kMapped (a device::MemoryHandle)
 };
 
 // Starts to send the message, and keeps its bytes until MPI is done with them. `rank` is in MPI_COMM_WORLD.

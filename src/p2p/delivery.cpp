@@ -5,6 +5,7 @@
 
 #include "error/required.hpp"
 #include "fastpath/message.hpp"
+#include "p2p/mapped.hpp"
 #include "p2p/pair_comms.hpp"
 #include "p2p/receive.hpp"
 #include "p2p/send.hpp"
@@ -95,6 +96,8 @@ void Receive::choose() {
         clear_.how = How::kStaged;
         clear_.reason = Reason::kMixed;
     }
+    if (clear_.how == How::kStaged)
+        mapped::choose(*envelope_, payload_, clear_, block_);
     std::string why = clear_.how == How::kStaged ? error::refusal(clear_.reason) : "";
     if (!why.empty())
         clear_.how = How::kRefused;
@@ -104,6 +107,7 @@ void Receive::choose() {
             end(why);
             return;
         case How::kParent:
+        case How::kMapped:
             return;  // until the sender has answered
         case How::kPairComm:
             record_.route(Carrier::kNccl, Reason::kNone, bytes_);
@@ -123,7 +127,7 @@ void Receive::begin_chunks() {
     aside.contiguous = true;
     aside.data = bounce_.data();
     begin(staging::receive_chunks(aside_ ? aside : payload_, bytes_,
-                                  {chunks(), static_cast<int>(envelope_->sender), chunk_tag(slot_)}),
+                                  chunk_route(static_cast<int>(envelope_->sender), slot_)),
           {});
 }
 
@@ -150,10 +154,21 @@ void Receive::transferred() {
 }
 
 void Receive::answer(bool yes) {
-    if (clear_.how != How::kParent || transfer_.begun() || done())
+    const bool asked = clear_.how == How::kParent || clear_.how == How::kMapped;
+    if (!asked || transfer_.begun() || done())
         return;
     if (!yes) {
+        if (clear_.how == How::kMapped)
+            mapped::refused(static_cast<int>(envelope_->sender));
+        block_ = {};
         choose();
+        return;
+    }
+    if (clear_.how == How::kMapped) {
+        pack::Packed::take_back(payload_);
+        record_.route(Carrier::kPeer, clear_.reason, bytes_);
+        const staging::Route route = chunk_route(static_cast<int>(envelope_->sender), slot_);
+        begin(staging::read_chunks(payload_, bytes_, route, std::move(block_)), {});
         return;
     }
     std::string why;
@@ -214,6 +229,8 @@ void Receive::give_up(const std::string& why) {
     else if (!done()) {
         if (clear_.how == How::kParent && !choosing_)
             pair_comms::withdraw(clear_);
+        if (block_)  // the sender may be writing there
+            progress::keep_for_ever(std::move(block_));
         choosing_ = false;
         leave_receive(slot_);
         fail(MPI_ERR_OTHER, fmt::format("{}: {}", received_as(*this, source_, tag_, bytes_), why));

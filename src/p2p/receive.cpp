@@ -162,6 +162,7 @@ std::string Receive::describe() const {
     const char* state = !has_come                              ? "no message has come"
                         : !transfer_.begun()                   ? "the sender has not answered"
                         : clear_.how == How::kStaged           ? "its transfer through host memory has not ended"
+                        : clear_.how == How::kMapped           ? "its transfer through this rank's memory has not ended"
                         : copying_ || clear_.how == How::kCopy ? "its copy has not ended"
                                                                : "its transfer over NCCL has not ended";
     return fmt::format("{}: {}{} bytes from {}, {}: {}", comm::where(call(), comm()), has_come ? "" : "up to ",

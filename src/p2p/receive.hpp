@@ -12,6 +12,7 @@
 
 #include "call/envelope.hpp"
 #include "comm/state.hpp"
+#include "device/mapped.hpp"
 #include "p2p/bounce_buffer.hpp"
 #include "p2p/control.hpp"
 #include "p2p/limited_transfer.hpp"
@@ -119,6 +120,7 @@ class Receive final : public progress::Operation {
     int sender_ = -1;  // in MPI_COMM_WORLD, once it is asked for something
     Control clear_{};
     bool choosing_ = false;
+    device::Mappable block_;  // until the sender has answered whether it can write there
     LimitedTransfer transfer_;
     bool aside_ = false;    // chunks go to `bounce_`, and are copied once all have come
     bool copying_ = false;  // the transfer is a copy within this process

@@ -8,6 +8,7 @@
 
 #include "call/counted.hpp"
 #include "error/required.hpp"
+#include "p2p/mapped.hpp"
 #include "p2p/pair_comms.hpp"
 #include "p2p/service.hpp"
 #include "pack/packed.hpp"
@@ -80,6 +81,7 @@ int Send::post(Mode mode, comm::State& state, int to) {
     call::Envelope envelope = enter_for(state, to);
     envelope.contiguous = payload_.contiguous;
     envelope.several = !payload_.runs.empty();
+    mapped::describe(payload_, envelope);
     pair_comms::describe(payload_, to, &state, envelope);
     return post(mode, envelope);
 }
@@ -121,23 +123,34 @@ void Send::clear(int from, const Control& control) {
         end(refused_);
         return;
     }
-    if (control.how == How::kParent) {
+    std::byte* const block = control.how == How::kMapped ? mapped::block_in(control, payload_) : nullptr;
+    if (control.how == How::kParent || control.how == How::kMapped) {
         Control answer{
             .type = MessageType::kAnswer, .how = control.how, .slot = control.slot, .pair_comm = control.pair_comm};
-        answer.flag = pair_comms::reserve(control, from) ? 1 : 0;
+        const bool yes = control.how == How::kMapped ? block != nullptr : pair_comms::reserve(control, from);
+        answer.flag = yes ? 1 : 0;
         send_control(from, answer);
         if (answer.flag == 0)
             return;  // the receiver chooses again
     }
     cleared_ = control;
     std::string why;
-    if (control.how == How::kStaged) {
-        pack::Packed::take_back(payload_);
-        transfer_.begin(staging::send_chunks(payload_, control.bytes, {chunks(), from, chunk_tag(control.slot)}));
-    } else {
-        transfer_.begin(pair_comms::send(control, from, payload_, why));
+    Carrier carrier = Carrier::kNccl;
+    switch (control.how) {
+        case How::kStaged:
+            carrier = Carrier::kStaged;
+            pack::Packed::take_back(payload_);
+            transfer_.begin(staging::send_chunks(payload_, control.bytes, chunk_route(from, control.slot)));
+            break;
+        case How::kMapped:
+            carrier = Carrier::kPeer;
+            pack::Packed::take_back(payload_);
+            transfer_.begin(staging::write_chunks(payload_, control.bytes, chunk_route(from, control.slot), block));
+            break;
+        default:
+            transfer_.begin(pair_comms::send(control, from, payload_, why));
     }
-    record_.route(control.how == How::kStaged ? Carrier::kStaged : Carrier::kNccl, control.reason, payload_.bytes);
+    record_.route(carrier, control.reason, payload_.bytes);
     if (!transfer_.begun())
         end(why);
 }
@@ -166,6 +179,7 @@ bool Send::step() {
 std::string Send::describe() const {
     const char* state = !transfer_.begun()              ? "no receive has taken it"
                         : cleared_->how == How::kStaged ? "its transfer through host memory has not ended"
+                        : cleared_->how == How::kMapped ? "its transfer through the receiver's memory has not ended"
                                                         : "its transfer over NCCL has not ended";
     return fmt::format("{}: {} bytes to rank {}, tag {}: {}", comm::where(call(), comm()), payload_.bytes, dest_, tag_,
                        state);

@@ -13,6 +13,7 @@
 
 #include "comm/job_messages.hpp"
 #include "comm/losses.hpp"
+#include "device/mapped.hpp"
 #include "error/loss.hpp"
 #include "fastpath/message.hpp"
 #include "p2p/pair_comms.hpp"
@@ -208,9 +209,10 @@ call::EnvelopeBytes await_payload(const call::Envelope& envelope) {
     }
 }
 
-int chunk_tag(std::uint64_t slot) {
+staging::Route chunk_route(int peer, std::uint64_t slot) {
     constexpr std::uint64_t kTags = 1u << 20;
-    return comm::kFirstChunkTag + static_cast<int>(slot % kTags);
+    const int tag = comm::kFirstChunkTag + static_cast<int>(slot % kTags);
+    return {chunks(), peer, tag, tag + static_cast<int>(kTags)};
 }
 
 void tell_failed(int rank, std::uint64_t id, std::uint64_t slot, const std::string& why) {
@@ -319,6 +321,7 @@ void finish(MPI_Comm ranks) {
             patience = progress::Deadline(kPatienceSeconds);
         }
     }
+    device::unmap_all();
     met = !leave();
     while (!met) {
         progress::progress();

@@ -9,6 +9,7 @@
 #include "call/envelope.hpp"
 #include "comm/state.hpp"
 #include "p2p/control.hpp"
+#include "staging/pipeline.hpp"
 
 namespace swy::p2p {
 
@@ -31,8 +32,9 @@ Send* find_send(std::uint64_t id);
 std::optional<call::EnvelopeBytes> take_payload(const call::Envelope& envelope);
 call::EnvelopeBytes await_payload(const call::Envelope& envelope);
 
-// Returns the tag of a receive's chunks. No other transfer to this rank that is not complete has it.
-int chunk_tag(std::uint64_t slot);
+// The way of the chunks of the receive `slot` between this rank and `peer`, by tags that no other transfer to the
+// receiver that is not complete has.
+staging::Route chunk_route(int peer, std::uint64_t slot);
 
 // Tells the peer of a failure, with as much of its text as a control message holds.
 void tell_failed(int rank, std::uint64_t id, std::uint64_t slot, const std::string& why);

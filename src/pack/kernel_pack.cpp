@@ -39,6 +39,15 @@ bool in_one_place(const Elements& elements, MemoryRanges& ranges, MemoryRange& r
     return range.device && range.has(touched.low, touched.high);
 }
 
+bool in_one_place(const Payload& payload) {
+    if (payload.contiguous)
+        return payload.device;
+    const Elements elements{payload.layout.get(), payload.count, reinterpret_cast<std::uintptr_t>(payload.address)};
+    MemoryRanges ranges;
+    MemoryRange range;
+    return in_one_place(elements, ranges, range) && range.context == payload.where.context;
+}
+
 device::Result queue_kernel(device::Stream& stream, Direction direction, const Elements& elements, std::size_t from,
                             std::size_t n, std::byte* packed) {
     if (n == 0)

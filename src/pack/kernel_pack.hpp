@@ -9,6 +9,7 @@
 #include "datatype/layout.hpp"
 #include "device/device.hpp"
 #include "pack/copies.hpp"
+#include "pack/payload.hpp"
 #include "pack/pieces.hpp"
 
 namespace swy::pack {
@@ -23,7 +24,10 @@ struct Elements {
 // Tells whether all of the elements lie in one allocation of a device; `range` is that allocation.
 bool in_one_place(const Elements& elements, MemoryRanges& ranges, MemoryRange& range);
 
-// The same, and whether a kernel is the fastest way to page-locked memory.
+// The same for a payload's data, and whether its context is the one that the payload names.
+bool in_one_place(const Payload& payload);
+
+// As the first, and whether a kernel is the fastest way to page-locked memory.
 bool suits_kernel(const Elements& elements, MemoryRanges& ranges, MemoryRange& range);
 
 // Queues the copy of bytes [from, from + n) of the packed form of a layout that has a plan. The stream has kernels and

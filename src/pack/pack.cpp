@@ -96,12 +96,15 @@ device::Result Packer::find_devices() {
     });
 }
 
-// Tells whether a kernel can make the copy. Of host memory the GPU can reach page-locked memory only.
+// Tells whether a kernel can make the copy. Of host memory the GPU can reach page-locked memory only; of device memory
+// what belongs to its context, which is where another process's has been mapped.
 bool Packer::kernel_takes(const std::byte* host, std::size_t n, Stream*& stream) {
     if (!kernel_range_.has_value() || stream_of(*kernel_range_, stream) != 0 || !stream->stream.has_kernels())
         return false;
     const device::Location location = device::locate(host);
-    return location.kind == device::Kind::kPinned && reinterpret_cast<std::uintptr_t>(host) + n <= location.end;
+    const bool in_reach = location.kind == device::Kind::kPinned ||
+                          (location.kind == device::Kind::kDevice && location.context == kernel_range_->context);
+    return in_reach && reinterpret_cast<std::uintptr_t>(host) + n <= location.end;
 }
 
 device::Result Packer::prepare(bool& ready) {

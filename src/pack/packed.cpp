@@ -11,22 +11,18 @@ namespace swy::pack {
 Reason Packed::give(Payload& payload, std::size_t bytes) {
     if (payload.packed != nullptr)
         return Reason::kNone;
-    const Elements elements{payload.layout.get(), payload.count, reinterpret_cast<std::uintptr_t>(payload.address)};
-    MemoryRanges ranges;
-    MemoryRange range;
     // Absolute addresses may point anywhere.
-    if (payload.layout->plan == nullptr || !in_one_place(elements, ranges, range) ||
-        range.context != payload.where.context)
+    if (payload.layout->plan == nullptr || !in_one_place(payload))
         return Reason::kDerivedType;
     device::Stream stream;
-    if (device::Stream::acquire(range.context, stream) != 0 || !stream.has_kernels())
+    if (device::Stream::acquire(payload.where.context, stream) != 0 || !stream.has_kernels())
         return Reason::kDerivedType;
     auto packed = std::make_shared<Packed>();
-    if (device::Scratch::acquire(range.context, bytes, packed->memory_) != 0)
+    if (device::Scratch::acquire(payload.where.context, bytes, packed->memory_) != 0)
         return Reason::kNoMemory;
     packed->layout_ = payload.layout;
-    packed->count_ = elements.count;
-    packed->address_ = elements.address;
+    packed->count_ = payload.count;
+    packed->address_ = reinterpret_cast<std::uintptr_t>(payload.address);
     packed->bytes_ = bytes;
     payload.data = static_cast<std::byte*>(packed->memory_.data());
     payload.packed = std::move(packed);

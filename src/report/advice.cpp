@@ -7,7 +7,8 @@ namespace swy::report {
 std::vector<Advice> advice_for(const Summary& summary) {
     std::vector<Advice> found;
     for (const Line& line : summary.lines) {
-        if (line.carrier == Carrier::kNccl || remedy(line.reason).empty())
+        const bool on_devices = line.carrier == Carrier::kNccl || line.carrier == Carrier::kPeer;
+        if (on_devices || remedy(line.reason).empty())
             continue;
         auto at = std::find_if(found.begin(), found.end(), [&](const Advice& a) { return a.reason == line.reason; });
         if (at == found.end())

@@ -390,6 +390,14 @@ inline constexpr Setting kSettings[] = {
      read_size<&Values::pinned_pool>,
      show_size<&Values::pinned_pool>,
      SWY_OWN},
+    {{"SWITCHYARD_PEER_POOL", kSize, "64M",
+      "How much device memory is kept, per device, for messages that NCCL cannot carry between processes of a host: "
+      "the sender writes them into such memory of the receiver's. Each message that is received so takes 8 MiB "
+      "meanwhile; 0 has all of them staged.",
+      false},
+     read_size<&Values::peer_pool>,
+     show_size<&Values::peer_pool>,
+     SWY_OWN},
     {{"SWITCHYARD_REPORT", "0, 1 or json:FILE", "0",
       "At MPI_Finalize, reports the transport of each call and why: 1 prints a table to standard error, json:FILE "
       "writes an object to FILE. "

@@ -49,6 +49,7 @@ struct Values {
     bool groups = false;                 // SWITCHYARD_GROUPS=FILE (agreed, the file is rank 0's alone)
     std::string groups_file;
     std::size_t pinned_pool = 512u << 20;  // SWITCHYARD_PINNED_POOL: bytes of pinned memory kept per device
+    std::size_t peer_pool = 64u << 20;     // SWITCHYARD_PEER_POOL: bytes of device memory that others map, per device
     ReportTo report = ReportTo::kOff;      // SWITCHYARD_REPORT=0|1|json:FILE (agreed, the file is rank 0's alone)
     std::string report_file;
     bool trace = false;  // SWITCHYARD_TRACE=FILE (agreed, the file is rank 0's alone)

@@ -53,10 +53,11 @@ void Messages::cancel() {
 }
 
 void Messages::leave(std::span<device::Pinned> buffers) {
-    for (std::size_t i = 0; i < buffers.size(); ++i)
+    for (std::size_t i = 0; i < kMost; ++i)
         if (requests_[i] != MPI_REQUEST_NULL)
-            progress::keep_until(std::exchange(requests_[i], MPI_REQUEST_NULL),
-                                 std::make_shared<device::Pinned>(std::move(buffers[i])));
+            progress::keep_until(
+                std::exchange(requests_[i], MPI_REQUEST_NULL),
+                i < buffers.size() ? std::make_shared<device::Pinned>(std::move(buffers[i])) : nullptr);
     pending_ = 0;
 }
 

@@ -37,8 +37,9 @@ class Messages {
     void cancel();
 
     // Called when the transfer is over, though MPI may not be done with `buffers`, the i-th of which has every kMost-th
-    // message from the i-th on: keeps those that MPI uses until it is done. No message is pending here afterwards.
-    void leave(std::span<device::Pinned> buffers);
+    // message from the i-th on: keeps those that MPI uses until it is done. Messages without one are in memory that
+    // stays. No message is pending here afterwards.
+    void leave(std::span<device::Pinned> buffers = {});
 
     static std::string describe(int code);
 

@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "device/mapped.hpp"
 #include "pack/payload.hpp"
 #include "staging/transfer.hpp"
 
@@ -19,9 +20,17 @@ struct Route {
     MPI_Comm comm;
     int peer;
     int tag;
+    int answer_tag = 0;  // for messages in the other direction
 };
 std::unique_ptr<Transfer> send_chunks(const pack::Payload& payload, std::size_t bytes, const Route& route);
 std::unique_ptr<Transfer> receive_chunks(const pack::Payload& payload, std::size_t bytes, const Route& route);
+
+// The same through a block of the receiver's device memory that the sender has mapped at `block`: the sender copies a
+// chunk there, a short message says so, and the receiver copies it out.
+std::unique_ptr<Transfer> write_chunks(const pack::Payload& payload, std::size_t bytes, const Route& route,
+                                       std::byte* block);
+std::unique_ptr<Transfer> read_chunks(const pack::Payload& payload, std::size_t bytes, const Route& route,
+                                      device::Mappable block);
 
 // Copies a message that MPI has received into host memory to where the program wants it (`bytes` of the packed form).
 // The memory at `packed` must stay until the transfer is done.

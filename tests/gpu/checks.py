@@ -169,6 +169,9 @@ def hardware():
     check("copies that return before they are over", 2, ["tests/mpi/hardware/memops"], share)
     check("copies of ranks that are late", 2, ["tests/mpi/hardware/memops", "late"], share)
     check("buffers that are not aligned, 2 ranks", 2, ["tests/mpi/hardware/unaligned"], share)
+    alone = ["NCCL_MULTI_RANK_GPU_ENABLE=0"]
+    check("messages through mapped memory, 2 ranks", 2, ["tests/mpi/p2p/mapped", few(20)], alone)
+    check("messages through mapped memory, 4 ranks", 4, ["tests/mpi/p2p/mapped", few(20)], alone)
     check("halos of columns, 2 ranks", 2, ["tests/mpi/hardware/halo", few(40)], share)
     check("halos of columns, 3 ranks, by pairs", 3, ["tests/mpi/hardware/halo", few(40)], [*share, *pairs])
     for queues in (8, 1):

@@ -18,12 +18,7 @@ class Reach : public ptx::Memory {
 
     bool find(std::uint64_t address, ptx::Range& range) override {
         const auto found = allocations().find_at_work(address, 1);
-        if (!found || !found->accessible)
-            return false;
-        if (found->kind == MemoryKind::Pooled && !reaches(*found->pool, context_.device().ordinal))
-            return false;
-        if ((found->kind == MemoryKind::Device || found->kind == MemoryKind::Imported) &&
-            !context_.reaches(devices()[found->device]))
+        if (!found || !found->accessible || !reaches(context_, *found))
             return false;
         range = {found->address, found->end(), reinterpret_cast<std::byte*>(found->alias), true};
         return true;

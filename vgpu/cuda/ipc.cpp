@@ -105,6 +105,8 @@ CUresult open_memory(const Entry& entry, CUdeviceptr* out, const CUipcMemHandle&
     Device* const device = device_of_ticket(ticket);
     if (device == nullptr)
         return CUDA_ERROR_INVALID_DEVICE;  // hidden by CUDA_VISIBLE_DEVICES
+    if (device != &entry.context().device() && !settings().peers)
+        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     const std::lock_guard guard(imports().lock);
     for (auto& [address, import] : imports().by_address)
         if (import.context == &entry.context() && std::memcmp(&import.ticket, &ticket, sizeof ticket) == 0) {

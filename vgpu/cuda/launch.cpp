@@ -66,10 +66,7 @@ void* resolve(const vgpu_launch* launch, const void* pointer, std::size_t bytes)
     if (!found || !found->accessible)
         return nullptr;
     const auto* context = static_cast<const Context*>(launch->context);
-    if (found->kind == MemoryKind::Pooled && !reaches(*found->pool, launch->device))
-        return nullptr;
-    if ((found->kind == MemoryKind::Device || found->kind == MemoryKind::Imported) &&
-        !context->reaches(devices()[found->device]))
+    if (!reaches(*context, *found))
         return nullptr;
     return found->alias_of(at(pointer));
 }

@@ -27,6 +27,21 @@ inline bool reaches(MemoryPool& pool, int device) {
     return device == pool.device || (pool.accessible_from >> device & 1) != 0;
 }
 
+// Tells whether kernels of the context may touch the memory. What cuIpcOpenMemHandle has opened is within reach of the
+// context that has opened it, on whatever device it lies.
+inline bool reaches(const Context& context, const Allocation& memory) {
+    switch (memory.kind) {
+        case MemoryKind::Pooled:
+            return reaches(*memory.pool, context.device().ordinal);
+        case MemoryKind::Imported:
+            return memory.context == &context || context.reaches(devices()[memory.device]);
+        case MemoryKind::Device:
+            return context.reaches(devices()[memory.device]);
+        default:
+            return true;
+    }
+}
+
 }  // namespace vgpu
 
 namespace vgpu::cuda {

@@ -18,8 +18,11 @@ check_LTLIBRARIES += tests/mpi/p2p/libhide_progress.la
 tests_mpi_p2p_libhide_progress_la_SOURCES = tests/mpi/p2p/hide_progress.c
 tests_mpi_p2p_libhide_progress_la_LIBADD = -ldl
 tests_mpi_p2p_libhide_progress_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere
-TESTS += tests/mpi/p2p/hidden_progress.test
-EXTRA_DIST += tests/mpi/p2p/hidden_progress.test
+TESTS += tests/mpi/p2p/hidden_progress.test tests/mpi/p2p/mapped.test
+EXTRA_DIST += tests/mpi/p2p/hidden_progress.test tests/mpi/p2p/mapped.test
+EXTRA_PROGRAMS += tests/mpi/p2p/mapped
+tests_mpi_p2p_mapped_SOURCES = tests/mpi/p2p/mapped.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
+tests_mpi_p2p_mapped_LDADD = $(MPI_TEST_LIBS)
 # Payloads made like envelopes are made by the library's own code; all else is what a program sees.
 tests_mpi_p2p_envelope_payload_SOURCES = tests/mpi/p2p/envelope_payload.cpp $(p2p_test_buffers)
 tests_mpi_p2p_envelope_payload_LDADD = libswy.la $(HWLOC_LIBS) $(MPI_TEST_LIBS)

@@ -1,0 +1,142 @@
+#include "device/mapped.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "device/context_pool.hpp"
+#include "settings/settings.hpp"
+
+namespace swy::device {
+
+bool can_map() {
+    const Driver* d = driver();
+    return d != nullptr && d->ipc_get_handle != nullptr && d->ipc_open != nullptr && d->ipc_close != nullptr &&
+           settings::values().peer_pool >= Mappable::kBytes;
+}
+
+Result ContextPool::take_mappable(MappableBlock& block) {
+    const Driver* d = driver();
+    if (d == nullptr || !can_map())
+        return CUDA_ERROR_NOT_SUPPORTED;
+    {
+        const std::scoped_lock lock(mutex_);
+        if (!mappable_.empty()) {
+            block = mappable_.back();
+            mappable_.pop_back();
+            return CUDA_SUCCESS;
+        }
+        if (closed_ || (mappable_made_ + 1) * Mappable::kBytes > settings::values().peer_pool)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        ++mappable_made_;
+    }
+    const BesideCapture beside(*d);
+    const ContextScope scope(context_);
+    auto result = static_cast<CUresult>(scope.result());
+    CUdeviceptr address = 0;
+    if (result == CUDA_SUCCESS)
+        result = d->memory_allocate(&address, Mappable::kBytes);
+    CUipcMemHandle handle{};
+    if (result == CUDA_SUCCESS)
+        result = d->ipc_get_handle(&handle, address);
+    // Memory of which no handle is to be had stays counted, and allocated: freeing it would wait for the device.
+    if (result != CUDA_SUCCESS)
+        return result;
+    static_assert(sizeof handle == sizeof block.handle);
+    std::memcpy(block.handle.data(), &handle, sizeof handle);
+    block.data = reinterpret_cast<std::byte*>(address);
+    return CUDA_SUCCESS;
+}
+
+void ContextPool::give_mappable(const MappableBlock& block) noexcept {
+    const Driver* d = driver();
+    {
+        const std::scoped_lock lock(mutex_);
+        if (!closed_)
+            try {
+                mappable_.push_back(block);
+                return;
+            } catch (...) {  // no memory for the list: the block is freed
+            }
+    }
+    if (d != nullptr && alive(*d))
+        free_scratch(*d, {block.data, Mappable::kBytes, false});
+}
+
+std::byte* ContextPool::map(const MemoryHandle& handle) {
+    {
+        const std::scoped_lock lock(mutex_);
+        if (const auto found = mappings_.find(handle); found != mappings_.end())
+            return found->second;
+    }
+    const Driver* d = driver();
+    if (d == nullptr || !can_map())
+        return nullptr;
+    const BesideCapture beside(*d);
+    const ContextScope scope(context_);
+    CUipcMemHandle name{};
+    std::memcpy(&name, handle.data(), handle.size());
+    CUdeviceptr address = 0;
+    if (scope.result() != CUDA_SUCCESS ||
+        d->ipc_open(&address, name, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS)
+        return nullptr;
+    const std::scoped_lock lock(mutex_);
+    return mappings_[handle] = reinterpret_cast<std::byte*>(address);
+}
+
+void ContextPool::unmap() noexcept {
+    const Driver* d = driver();
+    std::unique_lock lock(mutex_);
+    const auto mappings = std::exchange(mappings_, {});
+    lock.unlock();
+    if (mappings.empty() || d == nullptr || !alive(*d))
+        return;
+    const BesideCapture beside(*d);
+    const ContextScope scope(context_);
+    if (scope.result() == CUDA_SUCCESS)
+        for (const auto& [handle, address] : mappings)
+            d->ipc_close(reinterpret_cast<CUdeviceptr>(address));
+}
+
+Mappable::Mappable(Mappable&& other) noexcept
+    : pool_(std::move(other.pool_)), data_(std::exchange(other.data_, nullptr)), handle_(other.handle_) {}
+
+Mappable& Mappable::operator=(Mappable&& other) noexcept {
+    if (this != &other) {
+        give_back();
+        pool_ = std::move(other.pool_);
+        data_ = std::exchange(other.data_, nullptr);
+        handle_ = other.handle_;
+    }
+    return *this;
+}
+
+void Mappable::give_back() noexcept {
+    if (data_ != nullptr)
+        pool_->give_mappable({data_, handle_});
+    data_ = nullptr;
+    pool_.reset();
+}
+
+Result Mappable::acquire(Context context, Mappable& block) {
+    Mappable made;
+    if (const Result result = ContextPool::of(context, made.pool_); result != CUDA_SUCCESS)
+        return result;
+    MappableBlock taken;
+    if (const Result result = made.pool_->take_mappable(taken); result != CUDA_SUCCESS)
+        return result;
+    made.data_ = taken.data;
+    made.handle_ = taken.handle;
+    block = std::move(made);
+    return CUDA_SUCCESS;
+}
+
+std::byte* map(Context context, const MemoryHandle& handle) {
+    std::shared_ptr<ContextPool> pool;
+    return ContextPool::of(context, pool) == CUDA_SUCCESS ? pool->map(handle) : nullptr;
+}
+
+void unmap_all() noexcept {
+    ContextPool::unmap_all();
+}
+
+}  // namespace swy::device

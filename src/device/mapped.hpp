@@ -1,0 +1,51 @@
+// Device memory that two processes of a host have in common (CUDA IPC; CUDA programming guide, "Interprocess
+// Communication"): one allocates it, the other maps it. It is Switchyard's own, so that it stays as long as it is
+// mapped, whatever the program frees.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+
+#include "device/device.hpp"
+
+namespace swy::device {
+
+// Names an allocation to other processes of the host (CUipcMemHandle).
+using MemoryHandle = std::array<std::byte, 64>;
+
+// Can this process give other processes memory in the context, and map theirs?
+bool can_map();
+
+// A block of device memory of this process that others may map. Blocks are all of one size. They come from a pool,
+// which is the context's, has as many as settings::Values::peer_pool allows and keeps them until MPI_Finalize.
+class Mappable {
+  public:
+    static constexpr std::size_t kBytes = std::size_t{8} << 20;
+
+    Mappable() = default;
+    ~Mappable() { give_back(); }
+    Mappable(Mappable&& other) noexcept;
+    Mappable& operator=(Mappable&& other) noexcept;
+
+    // Waits for nothing that runs on the device. CUDA_ERROR_OUT_OF_MEMORY where the pool has no more.
+    static Result acquire(Context context, Mappable& block);
+    std::byte* data() const { return data_; }
+    const MemoryHandle& handle() const { return handle_; }
+    explicit operator bool() const { return data_ != nullptr; }
+
+  private:
+    void give_back() noexcept;
+
+    std::shared_ptr<ContextPool> pool_;
+    std::byte* data_ = nullptr;
+    MemoryHandle handle_{};
+};
+
+// Returns where another process's block is in the address space of this context; nullptr where it cannot be mapped
+// there: the GPUs cannot reach each other's memory, or one is hidden from this process, or it is another container's. A
+// block is mapped once, and stays so until unmap_all(), which comes before any process frees its blocks.
+std::byte* map(Context context, const MemoryHandle& handle);
+void unmap_all() noexcept;
+
+}  // namespace swy::device

@@ -1,0 +1,66 @@
+#include "p2p/mapped.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "p2p/devices.hpp"
+#include "p2p/service.hpp"
+#include "pack/kernel_pack.hpp"
+
+namespace swy::p2p::mapped {
+namespace {
+
+std::set<int>& cannot_map() {
+    static auto* ranks = new std::set<int>;  // not destroyed at exit
+    return *ranks;
+}
+
+// Not where a later message may go over NCCL, nor where the program has asked for host memory.
+bool lasts(Reason reason) {
+    switch (reason) {
+        case Reason::kDuplicateGpu:
+        case Reason::kNoNccl:
+        case Reason::kOldNccl:
+        case Reason::kNcclFailed:
+        case Reason::kForeignContext:
+        case Reason::kDerivedType:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool can_be_mapped(const pack::Payload& payload) {
+    return payload.device && payload.runs.empty() && payload.where.ordinal >= 0 && device::can_map() &&
+           pack::in_one_place(payload);
+}
+
+}  // namespace
+
+void describe(const pack::Payload& payload, call::Envelope& envelope) {
+    envelope.maps = can_be_mapped(payload);
+    if (envelope.maps)
+        envelope.host = pair_comms::device_here(payload.where.ordinal).host;
+}
+
+void choose(const call::Envelope& envelope, const pack::Payload& payload, Control& clear, device::Mappable& block) {
+    const auto from = static_cast<int>(envelope.sender);
+    if (!envelope.maps || !lasts(clear.reason) || from == own_rank() || !can_be_mapped(payload) ||
+        envelope.host != pair_comms::device_here(payload.where.ordinal).host || cannot_map().count(from) != 0 ||
+        device::Mappable::acquire(payload.where.context, block) != 0)
+        return;
+    clear.how = How::kMapped;
+    std::copy(block.handle().begin(), block.handle().end(), clear.content.begin());
+}
+
+void refused(int rank) {
+    cannot_map().insert(rank);
+}
+
+std::byte* block_in(const Control& clear, const pack::Payload& payload) {
+    device::MemoryHandle handle{};
+    std::copy_n(clear.content.begin(), handle.size(), handle.begin());
+    return device::map(payload.where.context, handle);
+}
+
+}  // namespace swy::p2p::mapped

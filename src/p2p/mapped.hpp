@@ -1,0 +1,29 @@
+// Messages that NCCL cannot carry between two processes of a host, from device memory to device memory: the sender
+// writes them into a block of device memory of the receiver's process, which it has mapped (device/mapped.hpp), and the
+// receiver copies them out. So ranks that share a GPU need no host memory. The receiver decides, as for all transports
+// of messages. Under the engine's lock.
+#pragma once
+
+#include <cstddef>
+
+#include "call/envelope.hpp"
+#include "device/mapped.hpp"
+#include "p2p/control.hpp"
+#include "pack/payload.hpp"
+
+namespace swy::p2p::mapped {
+
+// Sender, when it writes an envelope: fills in `maps`, and the host.
+void describe(const pack::Payload& payload, call::Envelope& envelope);
+
+// Receiver, with a clear to send that says kStaged: makes it kMapped where both ends can do that and NCCL will not
+// carry such messages later either. `block` is where the sender shall write.
+void choose(const call::Envelope& envelope, const pack::Payload& payload, Control& clear, device::Mappable& block);
+
+// Receiver, when that rank could not map a block of this process: its messages are staged from then on.
+void refused(int rank);
+
+// Sender, with kMapped: the block in this process's address space; nullptr where it cannot be mapped.
+std::byte* block_in(const Control& clear, const pack::Payload& payload);
+
+}  // namespace swy::p2p::mapped
