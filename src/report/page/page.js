@@ -107,6 +107,9 @@ class Timeline {
     const lines = [what.name, `${timeText(event[1])} from ${timeText(event[0])}`, row.rank];
     if (what.carrier) lines.push(`transport ${what.carrier}` + (what.reason && what.reason !== "none" ? `: ${this.data.reasons[what.reason] || what.reason}` : ""));
     if (event[4]) lines.push(sizeText(event[4]));
+    const [communicator, peer, tag] = event.slice(5);
+    if (peer >= 0) lines.push(`peer ${peer}` + (tag >= 0 ? `, tag ${tag}` : ""));
+    if (communicator) lines.push(this.data.communicators[communicator]);
     hint.textContent = lines.join("\n");
     hint.style.display = "block";
     hint.style.left = Math.min(pointer.clientX + 14, window.innerWidth - hint.offsetWidth - 8) + "px";
