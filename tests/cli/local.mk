@@ -16,7 +16,7 @@ tests_cli_stuck_LDADD = vgpu/lib/libcudart.so.$(CUDA_MAJOR) $(MPI_LIBS)
 # A tool of NVTX for nvtx.test: a library by itself, which no other program needs.
 check_DATA += tests/cli/nvtx_recorder.so
 EXTRA_DIST += tests/cli/nvtx_recorder.c
-CLEANFILES += tests/cli/nvtx_recorder.so
+CLEANFILES += tests/cli/nvtx_recorder.so tests/cli/page-*.png
 tests/cli/nvtx_recorder.so: tests/cli/nvtx_recorder.c
 	$(AM_V_CC)$(CC) $(CFLAGS) -shared -fPIC -I$(top_srcdir) -o $@ $(srcdir)/tests/cli/nvtx_recorder.c
 
