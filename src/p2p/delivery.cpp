@@ -194,6 +194,12 @@ void Receive::truncated(std::size_t bytes) {
     finish(std::move(outcome));
 }
 
+report::trace::ArrowEnd Receive::arrow() const {
+    if (!envelope_)
+        return {};
+    return {envelope_->id, envelope_->sender, false};
+}
+
 void Receive::end(const std::string& failure) {
     leave_receive(slot_);
     pack::Packed::take_back(payload_);
@@ -201,7 +207,7 @@ void Receive::end(const std::string& failure) {
         if (Send* send = find_send(envelope_->id))
             send->copied(failure);
     if (failure.empty()) {
-        record_.close(bytes_);
+        record_.close(bytes_, [this] { return arrow(); });
         progress::Outcome outcome;
         outcome.source = source_;
         outcome.tag = tag_;

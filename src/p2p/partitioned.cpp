@@ -147,6 +147,8 @@ class Message {
     bool sends() const { return call_ == CallId::kPsendInit; }
     CallId call() const { return call_; }
     MPI_Comm comm() const { return arguments_.comm; }
+    int peer() const { return arguments_.peer; }
+    int tag() const { return arguments_.tag; }
     std::size_t bytes() const { return bytes_ * here_.size(); }
     std::size_t partitions() const { return here_.size(); }
 
@@ -201,6 +203,7 @@ class Round final : public progress::Operation {
   public:
     explicit Round(std::shared_ptr<Message> message)
         : Operation(message->call(), message->comm()), message_(std::move(message)) {
+        record_.is_message(message_->peer(), message_->tag());
         record_.route(Carrier::kStaged, Reason::kOutsideNccl, message_->bytes());
     }
 

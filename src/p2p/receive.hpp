@@ -98,6 +98,7 @@ class Receive final : public progress::Operation {
     void transferred();
     void truncated(std::size_t bytes);
     void give_up(const std::string& why);
+    report::trace::ArrowEnd arrow() const;
     void end(const std::string& failure);
     bool may_wait_in_buffer();
     void enter_buffer();

@@ -185,6 +185,10 @@ std::string Send::describe() const {
                        state);
 }
 
+report::trace::ArrowEnd Send::arrow() const {
+    return {id_, static_cast<std::uint32_t>(own_rank()), true};
+}
+
 void Send::end(const std::string& failure) {
     if (transfer_.abandoned())
         progress::keep_for_ever(std::pair(payload_, owner_));
@@ -195,7 +199,7 @@ void Send::end(const std::string& failure) {
     }
     leave_send(id_);
     pack::Packed::take_back(payload_);
-    record_.close(payload_.bytes);
+    record_.close(payload_.bytes, [this] { return arrow(); });
     finish({});
 }
 
@@ -227,7 +231,7 @@ void Send::copied(const std::string& failure) {
     cleared_.emplace();
     leave_send(id_);
     if (failure.empty()) {
-        record_.close(payload_.bytes);
+        record_.close(payload_.bytes, [this] { return arrow(); });
         finish({});
     } else {
         fail(MPI_ERR_OTHER, fmt::format("{} of {} bytes to rank {} (this process), tag {}: {}", name(call()),
@@ -244,7 +248,10 @@ const call::EnvelopeBytes& Send::give_to(std::uint64_t slot) {
 void Send::release() {
     leave_send(id_);
     pack::Packed::take_back(payload_);
-    record_.close(synchronous_ ? payload_.bytes : 0);
+    if (synchronous_)
+        record_.close(payload_.bytes, [this] { return arrow(); });
+    else
+        record_.close(0);
     finish({});
 }
 

@@ -73,6 +73,7 @@ class Send final : public progress::Operation {
     void give_up(const std::string& why);
     void end(const std::string& failure);
     void fail_with(const std::string& why);
+    report::trace::ArrowEnd arrow() const;
 
     pack::Payload payload_;
     const int dest_, tag_;

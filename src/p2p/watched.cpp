@@ -33,7 +33,7 @@ bool content_is_lost(const request::HostReceive& receive) {
 }
 
 std::shared_ptr<Receive> operation_of(const request::HostReceive& receive) {
-    const bool named = report::wants_routes() && comm::lives(receive.comm);
+    const bool named = (report::wants_routes() || report::trace::on) && comm::lives(receive.comm);
     return std::make_shared<Receive>(receive.call, receive.comm, host_payload(receive),
                                      named ? Owner(receive.comm) : Owner());
 }

@@ -108,14 +108,18 @@ std::string shares_list(const Summary& summary) {
         all += part;
     if (all == 0)
         return "<p>No data in device memory.</p>\n";
-    std::string bar = fmt::format("<p>Data in device memory: {}</p>\n<div class=\"shares\">", size_text(all));
+    std::string words, bar;
     for (Carrier carrier : {Carrier::kNccl, Carrier::kPeer, Carrier::kStaged})
         if (const std::uint64_t part = bytes[static_cast<std::size_t>(carrier)]; part != 0) {
             const double share = 100 * static_cast<double>(part) / static_cast<double>(all);
-            bar += fmt::format("<span class=\"{}\" style=\"width:{:.2f}%\">{} {} ({:.1f} %)</span>", name(carrier),
-                               share, name(carrier), size_text(part), share);
+            words += fmt::format("<span class=\"word\">{}{} {} ({:.1f} %)</span> ", key(name(carrier)), name(carrier),
+                                 size_text(part), share);
+            bar += fmt::format("<span class=\"{}\" style=\"width:{:.2f}%\"></span>", name(carrier), share);
         }
-    return bar + "</div>\n";
+    return fmt::format(
+        "<p class=\"legend\"><span class=\"word\">Data in device memory: {}</span> {}</p>\n<div "
+        "class=\"shares\">{}</div>\n",
+        size_text(all), words, bar);
 }
 
 std::string why(Reason reason) {
@@ -163,14 +167,14 @@ std::string change_text(double from, double to) {
 std::string heading_of(const std::vector<NamedReport>& reports, bool changes) {
     std::string groups, columns;
     for (const NamedReport& report : reports) {
-        groups += fmt::format("<th colspan=\"3\">{}</th>", escaped(report.name));
-        columns += "<th>calls</th><th>data</th><th>time/rank</th>";
+        groups += fmt::format("<th class=\"run\" colspan=\"3\">{}</th>", escaped(report.name));
+        columns += "<th class=\"run\">calls</th><th>data</th><th>time/rank</th>";
     }
-    const std::string_view change = changes ? "<th>change</th>" : "";
+    const std::string_view change = changes ? "<th class=\"run\">change</th>" : "";
     return fmt::format(
         "<thead><tr><th colspan=\"3\"></th>{}{}</tr>\n<tr><th>call</th><th class=\"word\">transport</th><th "
         "class=\"word\">why</th>{}{}</tr></thead>",
-        groups, changes ? "<th></th>" : "", columns, change);
+        groups, changes ? "<th class=\"run\"></th>" : "", columns, change);
 }
 
 // The runs side by side, call by call; what differs most in time comes first.
@@ -187,14 +191,14 @@ std::string comparison(const std::vector<NamedReport>& reports) {
                              transport(call, carrier), reason == Reason::kNone ? "" : name(reason));
         for (std::size_t i = 0; i < summaries.size(); ++i) {
             const Line* const line = row.lines[i];
-            table += line == nullptr ? "<td>-</td><td>-</td><td>-</td>"
-                                     : fmt::format("<td>{}</td><td>{}</td><td>{}</td>", line->count,
+            table += line == nullptr ? "<td class=\"run\">-</td><td>-</td><td>-</td>"
+                                     : fmt::format("<td class=\"run\">{}</td><td>{}</td><td>{}</td>", line->count,
                                                    waits_or_tests(call) ? "" : size_text(line->bytes),
                                                    time_text(time_of_rank(summaries[i], line)));
         }
         if (changes)
-            table += fmt::format("<td>{}</td>", change_text(time_of_rank(summaries[0], row.lines[0]),
-                                                            time_of_rank(summaries[1], row.lines[1])));
+            table += fmt::format("<td class=\"run\">{}</td>", change_text(time_of_rank(summaries[0], row.lines[0]),
+                                                                          time_of_rank(summaries[1], row.lines[1])));
         table += "</tr>\n";
     }
     return table + "</tbody></table></div>\n</section>\n";

@@ -40,10 +40,18 @@ class OpRecord {
         }
     }
     void close(std::size_t bytes) {
+        close(bytes, [] { return trace::ArrowEnd(); });
+    }
+    // The same for a message with an envelope; `arrow` returns its end of the arrow, and is called where a record is
+    // made.
+    template <typename Arrow>
+    void close(std::size_t bytes, const Arrow& arrow) {
         range_.end();
         flight_.end();
-        if (enabled)
-            tell_operation(call_, carrier_, reason_, bytes, start_, operation_, subject_);
+        if (!enabled)
+            return;
+        subject_.arrow = arrow();
+        tell_operation(call_, carrier_, reason_, bytes, start_, operation_, subject_);
     }
     // Records a call that the calling thread has been in since its begin.
     void close_call(std::size_t bytes) {

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kOperations = 999;  // the track of operations, between threads and streams
+constexpr int kMessages = 998, kOperations = 999;  // the tracks of these, between threads and streams
 
 struct TrackKey {  // of a track
     int rank, track;
@@ -34,7 +34,7 @@ class Reader {
         if (phase == "M")
             name(event);
         else if (phase == "X")
-            put({event.at("pid"), event.at("tid")}, drawn(event, event.at("dur").get<double>()));
+            put({event.at("pid"), track_of(event)}, drawn(event, event.at("dur").get<double>()));
         else if (phase == "b")
             open_[id_of(event)].push_back(drawn(event, 0));
         else if (phase == "e")
@@ -66,21 +66,39 @@ class Reader {
             track_names_[{event.at("pid"), event.at("tid")}] = event.at("args").at("name");
     }
 
-    std::string track_name(const TrackKey& key) { return key.track == kOperations ? "operations" : track_names_[key]; }
+    // The trace has a track for each row of messages.
+    static int track_of(const Json& event) {
+        return event.at("cat") == "message" ? kMessages : event.at("tid").get<int>();
+    }
 
-    std::size_t kind_of(const Json& event) {
-        const Json args = event.value("args", Json::object());
-        Timeline::Kind kind{event.at("name"), event.at("cat"), args.value("carrier", ""), args.value("reason", "")};
-        const auto at = std::find(timeline_.kinds.begin(), timeline_.kinds.end(), kind);
-        if (at != timeline_.kinds.end())
-            return static_cast<std::size_t>(at - timeline_.kinds.begin());
-        timeline_.kinds.push_back(std::move(kind));
-        return timeline_.kinds.size() - 1;
+    std::string track_name(const TrackKey& key) {
+        return key.track == kOperations ? "operations" : key.track == kMessages ? "messages" : track_names_[key];
+    }
+
+    template <typename Value>
+    static std::size_t index_in(std::vector<Value>& values, Value value) {
+        const auto at = std::find(values.begin(), values.end(), value);
+        if (at != values.end())
+            return static_cast<std::size_t>(at - values.begin());
+        values.push_back(std::move(value));
+        return values.size() - 1;
+    }
+
+    std::size_t kind_of(const Json& event, const Json& args) {
+        return index_in(timeline_.kinds,
+                        {event.at("name"), event.at("cat"), args.value("carrier", ""), args.value("reason", "")});
     }
 
     Timeline::Drawn drawn(const Json& event, double length) {
         const Json args = event.value("args", Json::object());
-        return {event.at("ts"), length, 0, kind_of(event), args.value("bytes", std::uint64_t{0})};
+        return {event.at("ts"),
+                length,
+                0,
+                kind_of(event, args),
+                args.value("bytes", std::uint64_t{0}),
+                index_in(timeline_.communicators, args.value("communicator", std::string())),
+                args.value("peer", -1),
+                args.value("tag", -1)};
     }
 
     void put(const TrackKey& key, const Timeline::Drawn& event) {
@@ -148,6 +166,10 @@ Json tracks_of(const Timeline::Rank& rank, double& begin, double& end) {
             begin = std::min(begin, event.begin);
             end = std::max(end, event.begin + event.length);
             events.push_back(Json::array({event.begin, event.length, event.row, event.kind, event.bytes}));
+            if (event.communicator != 0 || event.peer >= 0)  // few events have more than that
+                for (const std::int64_t more :
+                     {static_cast<std::int64_t>(event.communicator), std::int64_t{event.peer}, std::int64_t{event.tag}})
+                    events.back().push_back(more);
         }
         tracks.push_back({{"name", track.name}, {"rows", track.rows}, {"events", std::move(events)}});
     }
@@ -193,6 +215,7 @@ std::string as_script_data(const Timeline& timeline) {
     const Json data = {{"begin", begin},
                        {"end", end},
                        {"kinds", kinds_of(timeline)},
+                       {"communicators", timeline.communicators},
                        {"reasons", std::move(reasons)},
                        {"ranks", std::move(ranks)}};
     // Within an HTML page "</" would end the script element.

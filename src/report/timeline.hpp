@@ -17,6 +17,8 @@ struct Timeline {
         int row = 0;                   // of the track
         std::size_t kind = 0;
         std::uint64_t bytes = 0;
+        std::size_t communicator = 0;  // 0: none is known
+        int peer = -1, tag = -1;       // negative where they are not known, and of what is no message
     };
     struct Track {
         std::string name;
@@ -29,6 +31,7 @@ struct Timeline {
         std::uint64_t dropped = 0;
     };
     std::vector<Kind> kinds;
+    std::vector<std::string> communicators{""};
     std::vector<Rank> ranks;
     std::size_t events() const;
 };

@@ -79,7 +79,8 @@ void end_call(std::string_view name, Carrier carrier, Reason reason, std::size_t
 
 void end_operation(std::string_view name, Carrier carrier, Reason reason, std::size_t bytes, Time begin,
                    std::uint64_t operation, const Subject& subject) {
-    add({name, begin, now(), bytes, operation, 0, Track::kOperation, true, carrier, reason, false, subject});
+    const Track track = subject.peer >= 0 ? Track::kMessage : Track::kOperation;
+    add({name, begin, now(), bytes, operation, 0, track, true, carrier, reason, false, subject});
 }
 
 void end_part(std::string_view name, Time begin, std::uint64_t operation) {

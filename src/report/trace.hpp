@@ -19,14 +19,23 @@ extern bool on;  // from MPI_Init to MPI_Finalize of a job with SWITCHYARD_TRACE
 
 using Time = std::chrono::steady_clock::time_point;
 
+// One end of the arrow from a message's send to its receive. Both ranks name it by what the message's envelope carries:
+// the sender's rank in MPI_COMM_WORLD, and the number that the sender has given the message. `number` 0: no arrow.
+struct ArrowEnd {
+    std::uint64_t number = 0;
+    std::uint32_t sender = 0;
+    bool sent = false;
+};
+
 // What an operation is on. A peer or tag that is not known, or any, is negative, as are those of what is no message.
 struct Subject {
     std::string_view communicator;  // as routes.hpp names it; "" for an operation without one
     int peer = -1, tag = -1;
+    ArrowEnd arrow = {};
 };
 
-// Where an event is drawn. Events of one thread are nested; operations may overlap.
-enum class Track : std::uint8_t { kThread, kOperation, kStream };
+// Where an event is drawn. Events of one thread are nested; operations and messages may overlap.
+enum class Track : std::uint8_t { kThread, kOperation, kMessage, kStream };
 
 struct Event {
     std::string_view name;  // a constant

@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <queue>
 #include <set>
 #include <span>
 #include <string>
@@ -34,8 +36,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Chrome's thread numbers: the program's threads from 0, streams from kFirstStream.
-constexpr int kFirstStream = 1000;
+// Chrome's thread numbers: the program's threads from 0, then rows of messages, then streams.
+constexpr int kFirstMessages = 1000;
+constexpr int kFirstStream = 1000000;
 constexpr std::size_t kLongestObject = 4096;
 
 double microseconds(std::int64_t nanoseconds) {
@@ -70,6 +73,8 @@ std::string_view category(const Event& event) {
         return event.pieces > 0 ? "copy" : event.name.starts_with("nccl") ? "nccl" : "kernel";
     if (event.track == Track::kOperation)
         return "operation";  // for its parts too: those of one name and number belong together
+    if (event.track == Track::kMessage)
+        return "message";
     return event.is_call ? "call" : "part";
 }
 
@@ -84,11 +89,13 @@ class Batches {
     std::string next();
 
   private:
+    void lay_out_messages();
     void name_tracks(const std::string& host);
     void say(const std::string& object);
-    void write(const Event& event);
+    void write(std::uint32_t index);
+    void write_arrow(const Event& event, int track, std::int64_t begin, std::int64_t end);
     void write_end(std::size_t dropped);
-    int track_of(const Event& event) const;
+    int track_of(std::uint32_t index) const;
 
     const int rank_;
     const std::span<const Event> events_;
@@ -96,6 +103,8 @@ class Batches {
     const Clock& clock_;
     std::vector<std::uint32_t> order_;  // indices of the events in the order in which they are written: by their begin
     std::map<std::uint64_t, int> streams_;  // handle to number
+    std::vector<int> rows_;                 // of messages, by the event's index
+    int rows_of_messages_ = 0;
     std::string text_;
     std::size_t next_ = 0;
     bool ended_ = false;
@@ -109,10 +118,39 @@ Batches::Batches(int rank, const std::string& host, std::span<const Event> event
     std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
         return std::pair(events[a].begin, events[b].end) < std::pair(events[b].begin, events[a].end);
     });
+    lay_out_messages();
     name_tracks(host);
 }
 
-int Batches::track_of(const Event& event) const {
+// Puts each message into the first row that is free when it begins. Arrows bind to what is drawn in rows: viewers find
+// nothing for them on the tracks that they make themselves for what overlaps.
+void Batches::lay_out_messages() {
+    using Taken = std::pair<Time, int>;  // until when, and the row
+    std::priority_queue<Taken, std::vector<Taken>, std::greater<>> taken;
+    std::priority_queue<int, std::vector<int>, std::greater<>> free;
+    rows_.resize(events_.size());
+    for (const std::uint32_t index : order_) {
+        const Event& event = events_[index];
+        if (event.track != Track::kMessage)
+            continue;
+        for (; !taken.empty() && taken.top().first <= event.begin; taken.pop())
+            free.push(taken.top().second);
+        int row = rows_of_messages_;
+        if (free.empty()) {
+            ++rows_of_messages_;
+        } else {
+            row = free.top();
+            free.pop();
+        }
+        taken.emplace(event.end, row);
+        rows_[index] = row;
+    }
+}
+
+int Batches::track_of(std::uint32_t index) const {
+    const Event& event = events_[index];
+    if (event.track == Track::kMessage)
+        return kFirstMessages + rows_[index];
     return event.track == Track::kStream ? kFirstStream + streams_.at(event.where) : static_cast<int>(event.where);
 }
 
@@ -140,20 +178,43 @@ void Batches::name_tracks(const std::string& host) {
     say(dumped({{"ph", "M"}, {"name", "process_sort_index"}, {"pid", rank_}, {"args", {{"sort_index", rank_}}}}));
     for (const std::uint64_t thread : threads)
         named("thread_name", static_cast<int>(thread), thread == 0 ? "MPI calls" : fmt::format("MPI calls {}", thread));
+    for (int row = 0; row < rows_of_messages_; ++row)
+        named("thread_name", kFirstMessages + row, row == 0 ? "messages" : fmt::format("messages {}", row));
     for (const auto& [handle, number] : streams_)
         named("thread_name", kFirstStream + number, stream_in_words(number, device_of(handle)));
 }
 
-void Batches::write(const Event& event) {
+// Writes this rank's end of the arrow from a message's send to its receive. The end of a receive that lies on the edge
+// of what is drawn would bind to nothing.
+void Batches::write_arrow(const Event& event, int track, std::int64_t begin, std::int64_t end) {
+    const ArrowEnd& arrow = event.subject.arrow;
+    Json object = {{"name", "message"},
+                   {"cat", "message"},
+                   {"ph", arrow.sent ? "s" : "f"},
+                   {"id", fmt::format("{:#x}{:010x}", arrow.sender, arrow.number)},
+                   {"pid", rank_},
+                   {"tid", track},
+                   {"ts", microseconds(arrow.sent ? begin : std::max(begin, end - 1))}};
+    if (!arrow.sent)
+        object["bp"] = "e";
+    say(dumped(object));
+}
+
+void Batches::write(std::uint32_t index) {
+    const Event& event = events_[index];
     const std::int64_t begin = clock_.since_start(event.begin);
     const std::int64_t end = std::max(clock_.since_start(event.end), begin);
     Json object = {{"name", event.name}, {"cat", category(event)},   {"ph", "X"}, {"pid", rank_},
                    {"tid", 0},           {"ts", microseconds(begin)}};
     if (event.track != Track::kOperation) {
-        object["tid"] = track_of(event);
+        const int track = track_of(index);
+        object["tid"] = track;
         object["dur"] = microseconds(end - begin);
         object["args"] = arguments(event);
-        return say(dumped(object));
+        say(dumped(object));
+        if (event.subject.arrow.number != 0)
+            write_arrow(event, track, begin, end);
+        return;
     }
     object["ph"] = "b";
     object["id2"] = {{"local", fmt::format("{:#x}", event.where)}};
@@ -180,7 +241,7 @@ void Batches::write_end(std::size_t dropped) {
 
 std::string Batches::next() {
     while (next_ < events_.size() && text_.size() + 2 * kLongestObject < kBatchBytes)
-        write(events_[order_[next_++]]);
+        write(order_[next_++]);
     if (next_ == events_.size() && !std::exchange(ended_, true))
         write_end(dropped_);
     return std::exchange(text_, {});

@@ -1,9 +1,13 @@
 # The switchyard command, the report, the examples and the manual pages, as a user meets them.
-EXTRA_PROGRAMS += tests/cli/known_calls tests/cli/stuck
+EXTRA_PROGRAMS += tests/cli/known_calls tests/cli/random_messages tests/cli/stuck
 tests_cli_known_calls_SOURCES = tests/cli/known_calls.c
 tests_cli_known_calls_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cli_known_calls_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath-link,vgpu/lib
 tests_cli_known_calls_LDADD = vgpu/lib/libcudart.so.$(CUDA_MAJOR) $(MPI_LIBS)
+tests_cli_random_messages_SOURCES = tests/cli/random_messages.c
+tests_cli_random_messages_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_cli_random_messages_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath-link,vgpu/lib
+tests_cli_random_messages_LDADD = vgpu/lib/libcudart.so.$(CUDA_MAJOR) $(MPI_LIBS)
 tests_cli_stuck_SOURCES = tests/cli/stuck.c
 tests_cli_stuck_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cli_stuck_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath-link,vgpu/lib
@@ -12,7 +16,7 @@ tests_cli_stuck_LDADD = vgpu/lib/libcudart.so.$(CUDA_MAJOR) $(MPI_LIBS)
 # A tool of NVTX for nvtx.test: a library by itself, which no other program needs.
 check_DATA += tests/cli/nvtx_recorder.so
 EXTRA_DIST += tests/cli/nvtx_recorder.c
-CLEANFILES += tests/cli/nvtx_recorder.so
+CLEANFILES += tests/cli/nvtx_recorder.so tests/cli/page-*.png
 tests/cli/nvtx_recorder.so: tests/cli/nvtx_recorder.c
 	$(AM_V_CC)$(CC) $(CFLAGS) -shared -fPIC -I$(top_srcdir) -o $@ $(srcdir)/tests/cli/nvtx_recorder.c
 

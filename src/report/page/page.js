@@ -20,10 +20,18 @@ function sizeText(bytes) {
   return (unit === 0 ? bytes : bytes.toFixed(1)) + " " + units[unit];
 }
 
-// A round distance between marks of which about ten fit.
-function markDistance(span) {
-  const power = Math.pow(10, Math.floor(Math.log10(span / 10)));
-  return [1, 2, 5, 10].map((x) => x * power).find((x) => x * 10 >= span);
+// A round distance between marks, of which at most this many fit.
+function markDistance(span, most) {
+  const power = Math.pow(10, Math.floor(Math.log10(span / most)));
+  return [1, 2, 5, 10].map((x) => x * power).find((x) => x * most >= span);
+}
+
+// As much of a text as the width has room for: a canvas would squeeze the letters.
+function fitted(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let length = text.length;
+  while (length > 0 && context.measureText(text.slice(0, length) + "\u2026").width > width) --length;
+  return length > 0 ? text.slice(0, length) + "\u2026" : "";
 }
 
 class Timeline {
@@ -58,7 +66,7 @@ class Timeline {
       this.held = event.offsetX;
       canvas.setPointerCapture(event.pointerId);
     });
-    canvas.addEventListener("pointerup", () => { this.held = undefined; });
+    for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => { this.held = undefined; });
     canvas.addEventListener("pointermove", (event) => {
       if (this.held !== undefined) {
         this.begin -= ((event.offsetX - this.held) / this.width()) * this.span;
@@ -96,21 +104,26 @@ class Timeline {
 
   tell(pointer) {
     const row = this.rows[Math.floor((pointer.offsetY - kAxis) / (kRow + 2))];
-    const time = this.time(pointer.offsetX);
-    const event = row && row.events && pointer.offsetX > kLabels ? row.events[this.countBefore(row.events, time) - 1] : undefined;
+    const lines = row === undefined ? [] : pointer.offsetX > kLabels ? this.linesAt(row, this.time(pointer.offsetX)) : [row.title];
+    hint.textContent = lines.join("\n");
+    hint.style.display = hint.textContent === "" ? "none" : "block";
+    hint.style.left = Math.max(Math.min(pointer.clientX + 14, window.innerWidth - hint.offsetWidth - 8), 0) + "px";
+    hint.style.top = Math.max(Math.min(pointer.clientY + 14, window.innerHeight - hint.offsetHeight - 8), 0) + "px";
+  }
+
+  // What is to say of the row's event at this time.
+  linesAt(row, time) {
+    const event = row.events ? row.events[this.countBefore(row.events, time) - 1] : undefined;
     const slack = this.span / this.width();
-    if (!event || event[0] + event[1] + slack < time) {
-      hint.style.display = "none";
-      return;
-    }
+    if (!event || event[0] + event[1] + slack < time) return [];
     const what = this.data.kinds[event[3]];
     const lines = [what.name, `${timeText(event[1])} from ${timeText(event[0])}`, row.rank];
     if (what.carrier) lines.push(`transport ${what.carrier}` + (what.reason && what.reason !== "none" ? `: ${this.data.reasons[what.reason] || what.reason}` : ""));
     if (event[4]) lines.push(sizeText(event[4]));
-    hint.textContent = lines.join("\n");
-    hint.style.display = "block";
-    hint.style.left = Math.min(pointer.clientX + 14, window.innerWidth - hint.offsetWidth - 8) + "px";
-    hint.style.top = pointer.clientY + 14 + "px";
+    const [communicator, peer, tag] = event.slice(5);
+    if (peer >= 0) lines.push(`peer ${peer}` + (tag >= 0 ? `, tag ${tag}` : ""));
+    if (communicator) lines.push(this.data.communicators[communicator]);
+    return lines;
   }
 
   draw() {
@@ -127,7 +140,7 @@ class Timeline {
   }
 
   drawAxis(context, height) {
-    const distance = markDistance(this.span);
+    const distance = markDistance(this.span, Math.max(Math.floor(this.width() / 90), 1)); // pixels for one in words
     context.strokeStyle = colour("line");
     context.fillStyle = colour("soft");
     for (let mark = Math.ceil(this.begin / distance) * distance; mark < this.begin + this.span; mark += distance) {
@@ -136,13 +149,14 @@ class Timeline {
       context.moveTo(x, kAxis - 6);
       context.lineTo(x, height);
       context.stroke();
-      context.fillText(timeText(mark), x + 3, kAxis / 2);
+      if (x + 3 + context.measureText(timeText(mark)).width < this.canvas.clientWidth)
+        context.fillText(timeText(mark), x + 3, kAxis / 2);
     }
   }
 
   drawRow(context, row, top) {
     context.fillStyle = colour(row.heading ? "text" : "soft");
-    context.fillText(row.title, row.heading ? 8 : 20, top + kRow / 2, kLabels - 24);
+    context.fillText(fitted(context, row.title, kLabels - 24), row.heading ? 8 : 20, top + kRow / 2);
     if (!row.events) return;
     const last = this.countBefore(row.events, this.begin + this.span);
     let drawnTo = -1; // what is narrower than a pixel is drawn once
@@ -154,8 +168,8 @@ class Timeline {
       context.fillRect(left, top, Math.max(right - left, 1), kRow);
       drawnTo = Math.max(right, left + 1);
       if (right - left < 40) continue;
-      context.fillStyle = what.colour === "part" || what.colour === "copy" ? "#1b1f24" : "#ffffff";
-      context.fillText(what.name, left + 4, top + kRow / 2, right - left - 6);
+      context.fillStyle = what.colour === "part" ? colour("text") : what.colour === "copy" ? "#1b1f24" : "#ffffff";
+      context.fillText(fitted(context, what.name, right - left - 6), left + 4, top + kRow / 2);
     }
   }
 }
