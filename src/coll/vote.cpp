@@ -22,7 +22,7 @@ device::Location without_data(const comm::State& comm) {
 }  // namespace
 
 Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
-    if (comm.inter && (comm.merged == MPI_COMM_NULL || !blocking(call.id)))
+    if (comm.inter && comm.merged == MPI_COMM_NULL)
         return comm.spans_jobs ? Reason::kSpansJobs : Reason::kIntercomm;
     if (comm.spans_jobs)
         return Reason::kSpansJobs;
