@@ -89,7 +89,8 @@ extern "C" SWY_EXPORT int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, M
 SWY_PAIR(MPI_Win_create_dynamic)
 
 extern "C" SWY_EXPORT int MPI_Win_detach(MPI_Win win, const void* base) {
-    return window::none_dynamic() ? real::Win_detach(win, base) : window::detach(win, base);
+    const bool host = window::none_dynamic() && !device::on_device(base);
+    return host || win == MPI_WIN_NULL ? real::Win_detach(win, base) : window::detach(win, base);
 }
 SWY_PAIR(MPI_Win_detach)
 

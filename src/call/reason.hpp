@@ -23,7 +23,7 @@ enum class Reason : std::uint8_t {
     kThreads,         // another thread's collective was being launched, in which nobody waits for a turn
     kMixed,           // some ranks passed device memory, some host memory
     kOneRank,         // a communicator of one process
-    kIntercomm,       // an intercommunicator, in a call that has no NCCL route there
+    kIntercomm,       // an intercommunicator that MPI_Comm_idup has made, or an enqueue call on one
     kSpansJobs,       // the communicator joins jobs that were started apart
     kNoStream,        // an enqueue call, where some rank's communicator has no CUDA stream
     kInsideMpi,       // called by MPI itself, or from a callback of the program's inside MPI

@@ -59,8 +59,11 @@ int prepare(MPI_Comm comm) {
 void duplicates(MPI_Comm comm) {
     if (!call::job_agrees || comm == MPI_COMM_NULL)
         return;
-    if (comm::State* state = comm::of(comm); state != nullptr)
-        state->duplicated = true;
+    comm::State* state = comm::of(comm);
+    if (state == nullptr)
+        return;
+    state->duplicated = true;
+    duplicates(state->merged);
 }
 
 int on_comm_created(MPI_Comm made) {

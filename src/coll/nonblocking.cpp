@@ -65,9 +65,9 @@ class Nonblocking final : public CollectiveOperation {
 
     std::shared_ptr<staging::Deferred> stage(Reason reason) override {
         const auto make = [this](const Operand* operands, MPI_Request* request) {
-            return call_again(kept(), operands, order_->private_comm(), request);
+            return call_again(kept(), operands, order_->comm_for_calls(), request);
         };
-        return staging::defer(kept(), make, contribution(order_->private_comm()), reason, bytes());
+        return staging::defer(kept(), make, contribution(order_->comm_for_calls()), reason, bytes());
     }
 
     // Starts to gather the ranks' fingerprints for the error's text, in the operation's place among those of the
@@ -102,8 +102,7 @@ class Nonblocking final : public CollectiveOperation {
 }  // namespace
 
 int start_agreed(const Call& call, comm::State& comm, Presence presence) {
-    auto operation =
-        std::make_shared<Nonblocking>(call, comm, std::make_shared<SavedCall>(call, comm.size), payload_bytes(call));
+    auto operation = std::make_shared<Nonblocking>(call, comm, std::make_shared<SavedCall>(call), payload_bytes(call));
     const Vote vote = operation->prepare(comm, presence);
     {
         const progress::Hold hold;

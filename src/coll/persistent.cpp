@@ -32,7 +32,7 @@ namespace {
 // is created in the same way.
 struct Kept {
     Kept(const Call& call, const comm::State& comm, const Fingerprint& of_call, std::size_t payload)
-        : kept(call, comm.size), order(comm.order), print(of_call), bytes(payload), rank(comm.rank), size(comm.size) {}
+        : kept(call), order(comm.order), print(of_call), bytes(payload), rank(comm.rank), size(comm.size) {}
     ~Kept() {
         int down = 0;
         real::Finalized(&down);

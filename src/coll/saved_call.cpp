@@ -3,8 +3,10 @@
 #include <cstring>
 #include <type_traits>
 
+#include "coll/operands.hpp"
 #include "datatype/extension.hpp"
 #include "datatype/quick.hpp"
+#include "pack/group.hpp"
 #include "pack/neighbours.hpp"
 #include "real.hpp"
 #include "staging/staged.hpp"
@@ -14,7 +16,7 @@ namespace swy::coll {
 namespace {
 
 // Returns the number of entries in an operand's arrays.
-std::size_t entries(const Call& call, Shape shape, int ranks) {
+std::size_t entries(const Call& call, Shape shape) {
     switch (shape) {
         case Shape::kSourcesVector:
         case Shape::kSourcesBytes:
@@ -22,31 +24,42 @@ std::size_t entries(const Call& call, Shape shape, int ranks) {
         case Shape::kTargetsVector:
         case Shape::kTargetsBytes:
             return pack::neighbours_of(call.owner.comm).targets.size();
+        case Shape::kRanksSum:
+        case Shape::kRanksOwn:
+            return static_cast<std::size_t>(pack::group_of(call.owner.comm).own);
+        case Shape::kRanksVector:
+        case Shape::kRanksBytes:
+            return static_cast<std::size_t>(pack::group_of(call.owner.comm).others);
         default:
-            return static_cast<std::size_t>(ranks);
+            return 0;
     }
 }
 
 }  // namespace
 
-SavedCall::SavedCall(const Call& call, int ranks) : call_(call) {
+SavedCall::SavedCall(const Call& call)
+    : call_(call), keeps_count_(blocking_form(call.id) == CallId::kBcast && between_groups(call)) {
     const std::size_t count = call.operands.size();
     for (std::size_t i = 0; i < count; ++i) {
         operands_[i] = call.operands[i];
-        // A reduction's count and type are those of both its buffers.
-        const bool used = call.op != MPI_OP_NULL || staging::bytes_of(call, call.operands[i]) != 0;
-        keep(operands_[i], arrays_[i], used, entries(call, operands_[i].shape, ranks));
+        // A reduction's count and type are those of both its buffers; a broadcast's type is valid where MPI looks at
+        // it.
+        const bool used = call.op != MPI_OP_NULL ||
+                          (keeps_count_ ? call.root != MPI_PROC_NULL : staging::bytes_of(call, call.operands[i]) != 0);
+        keep(operands_[i], arrays_[i], used, entries(call, operands_[i].shape));
     }
     call_.operands = {operands_.data(), count};
     call_.request = nullptr;
 }
 
-// Where MPI ignores an operand, its arguments may be anything, and are not copied.
+// Where MPI ignores an operand, its arguments may be anything, and are not copied. A broadcast
+// between groups keeps its count: Open MPI does not number one of count 0 among the communicator's calls, and all ranks
+// must number alike, those that have no part in it too.
 void SavedCall::keep(Operand& operand, Arrays& arrays, bool used, std::size_t entries) {
-    if (!used) {
+    if (!used && !keeps_count_)
         operand.count = 0;
+    if (!used)
         operand.type = MPI_BYTE;
-    }
     if (operand.types == nullptr)
         operand.type = keep(operand.type, used);
     const auto keep_array = [&](std::vector<std::byte>& copy, const void*& array, std::size_t bytes_each) {

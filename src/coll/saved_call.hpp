@@ -15,7 +15,7 @@ namespace swy::coll {
 // for operators of the program's own, which cannot be duplicated. Throws std::bad_alloc.
 class SavedCall {
   public:
-    SavedCall(const Call& call, int ranks);
+    explicit SavedCall(const Call& call);
     SavedCall(const SavedCall&) = delete;
     SavedCall& operator=(const SavedCall&) = delete;
 
@@ -34,10 +34,11 @@ class SavedCall {
     std::array<Arrays, kOperands> arrays_;
     std::vector<datatype::KeptType> types_;
     Call call_;
+    const bool keeps_count_;
 };
 
-// Makes the real non-blocking call of the same kind with these operands, on another communicator of the same group; the
-// large-count form where the call is one. Returns MPI's code.
+// Makes the real non-blocking call of the same kind with these operands, on another communicator of the same groups;
+// the large-count form where the call is one. Returns MPI's code.
 int call_again(const Call& call, const Operand* operands, MPI_Comm comm, MPI_Request* request);
 
 }  // namespace swy::coll

@@ -7,8 +7,8 @@
 namespace swy::coll {
 namespace {
 
-// Returns the device with which a rank that passes nothing joins: the one that the communicator has for it, or the
-// program's current one.
+// Returns the device with which a rank joins of which NCCL moves nothing: the one that the communicator has for it, or
+// the program's current one.
 device::Location without_data(const comm::State& comm) {
     const auto& nccl = comm.nccl;
     if (nccl == nullptr || !nccl->usable() || !nccl->device_stream().alive())
@@ -22,7 +22,7 @@ device::Location without_data(const comm::State& comm) {
 }  // namespace
 
 Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
-    if (comm.inter && (comm.merged == MPI_COMM_NULL || !blocking(call.id)))
+    if (comm.inter && comm.merged == MPI_COMM_NULL)
         return comm.spans_jobs ? Reason::kSpansJobs : Reason::kIntercomm;
     if (comm.spans_jobs)
         return Reason::kSpansJobs;
@@ -45,7 +45,7 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const
     if (!vote.host) {
         nccl::Work& work = into.emplace();
         vote.obstacle = nccl::prepare(call, comm.rank, comm.size, work);
-        if (!vote.device)
+        if (!vote.device || work.location.ordinal < 0)  // NCCL moves nothing of this rank's
             work.location = without_data(comm);
         if (vote.obstacle == Reason::kNone && work.location.ordinal < 0)
             vote.obstacle = Reason::kMixed;

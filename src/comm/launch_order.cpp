@@ -6,6 +6,7 @@
 
 #include "call/hash.hpp"
 #include "call/private_comm.hpp"
+#include "error/loss.hpp"
 #include "nccl/member.hpp"
 #include "progress/engine.hpp"
 #include "progress/wait.hpp"
@@ -15,6 +16,11 @@ namespace swy::comm {
 namespace {
 
 std::atomic<std::int64_t> last_number{0};  // that agree_on_number() has drawn or learnt of
+
+void free_if_made(MPI_Comm comm) {
+    if (comm != MPI_COMM_NULL)
+        real::Comm_free(&comm);
+}
 
 }  // namespace
 
@@ -36,15 +42,19 @@ OperationId id_of(std::int64_t number, const Launch& launch) {
 
 int LaunchOrder::make(State& state) {
     // A rank without a private communicator would not agree where the others do, so all have one or none has.
-    MPI_Comm private_comm = MPI_COMM_NULL;
+    MPI_Comm private_comm = MPI_COMM_NULL, between = MPI_COMM_NULL;
     bool all = call::make_private_comm_with_topology(state.handle, &private_comm) == MPI_SUCCESS;
+    if (state.between != MPI_COMM_NULL)
+        all &= call::make_private_comm(state.between, &between) == MPI_SUCCESS;
     const int rc = agree_on_number(state, all);
     if (rc == MPI_SUCCESS && all) {
         state.order = std::make_shared<LaunchOrder>(std::make_unique<MessageTokens>(state, private_comm), state.number);
         state.order->private_comm_ = private_comm;
+        state.order->between_ = between;
         state.order->owner_ = &state;
-    } else if (private_comm != MPI_COMM_NULL) {
-        real::Comm_free(&private_comm);
+    } else {
+        free_if_made(private_comm);
+        free_if_made(between);
     }
     return rc;
 }
@@ -53,8 +63,16 @@ LaunchOrder::~LaunchOrder() {
     int down = 0;
     real::Finalized(&down);
     tokens_.reset();
-    if (!down && private_comm_ != MPI_COMM_NULL)
-        real::Comm_free(&private_comm_);
+    if (down)
+        return;
+    free_if_made(private_comm_);
+    free_if_made(between_);
+}
+
+void LaunchOrder::revoke() const {
+    error::revoke(private_comm_);
+    if (between_ != MPI_COMM_NULL)
+        error::revoke(between_);
 }
 
 void LaunchOrder::leave(const void* operation) {

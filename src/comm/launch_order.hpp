@@ -59,8 +59,11 @@ class LaunchOrder {
     LaunchOrder(const LaunchOrder&) = delete;
     LaunchOrder& operator=(const LaunchOrder&) = delete;
 
-    // The private communicator: a duplicate, for calls that are made after their place in the program.
+    // The private communicator, a duplicate; and the one for the program's calls that are made after their place in the
+    // program, which is an intercommunicator where theirs is one.
     MPI_Comm private_comm() const { return private_comm_; }
+    MPI_Comm comm_for_calls() const { return between_ != MPI_COMM_NULL ? between_ : private_comm_; }
+    void revoke() const;  // both
 
     // The same on all ranks of the communicator, and not the number of any other launch order that one of them has had.
     std::int64_t number() const { return number_; }
@@ -98,7 +101,7 @@ class LaunchOrder {
     void receive_token();
 
     State* owner_ = nullptr;
-    MPI_Comm private_comm_ = MPI_COMM_NULL;
+    MPI_Comm private_comm_ = MPI_COMM_NULL, between_ = MPI_COMM_NULL;
     std::unique_ptr<LaunchTokens> tokens_;
     const std::int64_t number_;
     std::deque<const void*> queue_;

@@ -9,12 +9,12 @@ namespace swy::comm {
 int merge(State& state) {
     const bool first =
         group_in_world(state.handle, Group::kOwn).front() < group_in_world(state.handle, Group::kRemote).front();
-    int rc = real::Intercomm_merge(state.handle, first ? 0 : 1, &state.merged);
-    if (rc != MPI_SUCCESS)
+    if (const int rc = real::Intercomm_merge(state.handle, first ? 0 : 1, &state.merged); rc != MPI_SUCCESS)
         return rc;
     ++call::merged_communicators;
-    rc = real::Comm_set_errhandler(state.merged, MPI_ERRORS_RETURN);
-    return rc;
+    if (State* both = of(state.merged); both != nullptr)
+        both->between = state.handle;
+    return real::Comm_set_errhandler(state.merged, MPI_ERRORS_RETURN);
 }
 
 // An agreement that was given up is still under way in MPI, which keeps the communicator then.

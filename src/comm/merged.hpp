@@ -1,5 +1,5 @@
 // The merged communicator of an intercommunicator: a private intracommunicator of both groups, on which the ranks of
-// its blocking collectives agree, and which has their NCCL communicator.
+// its collectives agree, and which has their launch order and their NCCL communicator.
 #pragma once
 
 #include "comm/state.hpp"

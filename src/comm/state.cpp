@@ -207,7 +207,7 @@ bool revoke_private_comms() {
         if (state->merged != MPI_COMM_NULL)
             error::revoke(state->merged);
         if (state->order != nullptr)
-            error::revoke(state->order->private_comm());
+            state->order->revoke();
     }
     return any;
 }

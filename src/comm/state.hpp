@@ -42,8 +42,9 @@ struct State {
     bool inter = false;  // intercommunicator
     bool spans_jobs =
         false;  // has members outside this job's MPI_COMM_WORLD, whose settings and drivers this job has not agreed on
-    MPI_Comm merged = MPI_COMM_NULL;  // of an intercommunicator (comm/merged.hpp); null where its groups span jobs, or
-                                      // MPI_Comm_idup has made it
+    MPI_Comm merged = MPI_COMM_NULL;   // of an intercommunicator (comm/merged.hpp); null where its groups span jobs, or
+                                       // MPI_Comm_idup has made it
+    MPI_Comm between = MPI_COMM_NULL;  // of a merged communicator: the intercommunicator that it serves
     std::uint64_t agreed_calls = 0;
     std::shared_ptr<coll::VoteExchange> votes;  // of the last blocking agreement; MPI keeps those of one given up
     // Some rank never came to an agreement, on which MPI is still at work: neither this state nor the communicator may

@@ -282,6 +282,10 @@ int begun_routed(const Call& call, Real real) {
     Reason alone = reason_to_decide_alone(call, comm);
     if (alone == Reason::kNone && datatype::operator_of(call.op) == datatype::Operator::kUser)
         alone = Reason::kOperator;
+    if (alone == Reason::kNone && comm->inter)
+        comm = comm::of(comm->merged);
+    if (alone == Reason::kNone && comm == nullptr)
+        alone = Reason::kNoMemory;
     const bool may_have_order =
         alone == Reason::kNone && (comm->order != nullptr || (persistent(call.id) && !comm->duplicated));
     if (alone == Reason::kNone && !may_have_order)

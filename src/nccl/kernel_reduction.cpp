@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "datatype/element.hpp"
 #include "datatype/layout.hpp"
@@ -168,23 +169,46 @@ class ReductionBetweenGroups {
         total_ = static_cast<std::size_t>(std::max<MPI_Count>(sized.count, 0));
         if (id_ == CallId::kReduceScatterBlock)
             total_ *= static_cast<std::size_t>(groups.own);
+        if (scatters_by_counts())
+            divide(sized.counts());
         send_ = static_cast<std::byte*>(call.operands.front().address);
         recv_ = static_cast<std::byte*>(sized.address);
     }
 
     bool sends() const { return id_ != CallId::kReduce || root_ >= 0; }
-    bool receives() const { return id_ != CallId::kReduce || root_ == MPI_ROOT; }
+    bool receives() const {
+        return (id_ != CallId::kReduce || root_ == MPI_ROOT) &&
+               !(scatters_by_counts() && result_of(groups_.me).count == 0);
+    }
 
     Reason make() {
-        work_.stages.resize(2);
+        work_.stages.resize(scatters_by_counts() ? 3 : 2);
         if (sends() && !collect_and_reduce())
             return Reason::kNoMemory;
-        if (receives())
+        if (receives() || scatters_by_counts())
             receive();
+        if (scatters_by_counts())
+            share_out();
         return Reason::kNone;
     }
 
   private:
+    bool scatters_by_counts() const { return id_ == CallId::kReduceScatter; }
+
+    void divide(Numbers<MPI_Count> counts) {
+        total_ = 0;
+        for (int r = 0; r < groups_.own; ++r) {
+            first_.push_back(total_);
+            total_ += static_cast<std::size_t>(counts[r]);
+        }
+        first_.push_back(total_);
+    }
+    // What the own group's rank r gets of the result, by the counts.
+    Part result_of(int r) const {
+        const auto index = static_cast<std::size_t>(r);
+        return {first_[index], first_[index + 1] - first_[index]};
+    }
+
     // Has `of` ranks reduce equally many elements.
     Part part(int r, int of) const {
         const auto ranks = static_cast<std::size_t>(of);
@@ -192,8 +216,10 @@ class ReductionBetweenGroups {
         const std::size_t first = std::min(total_, each * static_cast<std::size_t>(r));
         return {first, std::min(total_ - first, each)};
     }
-    // The elements of the result that rank r gets, of a group of `of`.
+    // The elements of the result that rank r gets from the other group, of a group of `of`.
     Part wanted(int r, int of) const {
+        if (scatters_by_counts())
+            return part(r, of);
         if (id_ != CallId::kReduceScatterBlock)
             return {0, total_};
         const std::size_t each = total_ / static_cast<std::size_t>(of);
@@ -210,10 +236,12 @@ class ReductionBetweenGroups {
     bool collect_and_reduce() {
         const Part mine = part(groups_.me, groups_.own);
         const std::size_t slot = bytes(mine.count);
-        const std::size_t all = slot * static_cast<std::size_t>(groups_.own);
+        const std::size_t slots_only = slot * static_cast<std::size_t>(groups_.own);
+        const std::size_t all = slots_only + (scatters_by_counts() ? slot : 0);
         if (all != 0 && device::Scratch::acquire(work_.location.context, all, work_.scratch) != 0)
             return false;
         auto* const slots = static_cast<std::byte*>(work_.scratch.data());
+        landing_ = slots + slots_only;
         for (int r = 0; r < groups_.own; ++r) {
             std::byte* const theirs = slots + slot * static_cast<std::size_t>(r);
             const Part part_of_r = part(r, groups_.own);
@@ -247,7 +275,26 @@ class ReductionBetweenGroups {
         for (int r = 0; r < groups_.others; ++r)
             if (const Part piece = common(part(r, groups_.others), mine); piece.count != 0)
                 work_.stages[1].receives.push_back(
-                    {recv_ + bytes(piece.first - mine.first), bytes(piece.count), groups_.first_others + r});
+                    {(scatters_by_counts() ? landing_ : recv_) + bytes(piece.first - mine.first), bytes(piece.count),
+                     groups_.first_others + r});
+    }
+
+    // Hands out this rank's equal part of the result within its group.
+    void share_out() {
+        Stage& stage = work_.stages[2];
+        const Part here = part(groups_.me, groups_.own), mine = result_of(groups_.me);
+        for (int r = 0; r < groups_.own; ++r) {
+            const Part theirs = result_of(r);
+            if (const Part piece = common(here, theirs); piece.count != 0 && r == groups_.me)
+                stage.copies.push_back({recv_ + bytes(piece.first - mine.first),
+                                        landing_ + bytes(piece.first - here.first), bytes(piece.count)});
+            else if (piece.count != 0)
+                stage.sends.push_back(
+                    {landing_ + bytes(piece.first - here.first), bytes(piece.count), groups_.first_own + r});
+            if (const Part piece = common(part(r, groups_.own), mine); piece.count != 0 && r != groups_.me)
+                stage.receives.push_back(
+                    {recv_ + bytes(piece.first - mine.first), bytes(piece.count), groups_.first_own + r});
+        }
     }
 
     const CallId id_;
@@ -255,9 +302,11 @@ class ReductionBetweenGroups {
     const datatype::Reduction& what_;
     const int root_;
     Work& work_;
-    std::size_t total_ = 0;  // elements of the result, of all ranks that share it
+    std::size_t total_ = 0;           // elements of the result, of all ranks that share it
+    std::vector<std::size_t> first_;  // of what each rank of the own group gets, by its counts, and the end
     std::byte* send_ = nullptr;
     std::byte* recv_ = nullptr;
+    std::byte* landing_ = nullptr;  // this rank's equal part of the result
 };
 
 // Determines the device of the operands, and its kernel that reduces this.
@@ -286,8 +335,10 @@ Reason plan_reduction_between_groups(const Call& call, const TwoGroups& groups, 
     }
     const MPI_Datatype type = call.operands.back().type;
     datatype::Reduction what;
-    if (id == CallId::kReduceScatter)
-        return Reason::kIntercomm;
+    if (const Numbers<MPI_Count> counts = call.operands.back().counts(); id == CallId::kReduceScatter)
+        for (int r = 0; r < groups.own; ++r)
+            if (!counts || counts[r] < 0)
+                return Reason::kInvalid;  // an error of the program's, which MPI reports
     if (!device::kernels_built() || datatype::is_float8(datatype::element_of(type).element) ||
         !datatype::find_reduction(type, call.op, what))
         return Reason::kOperator;

@@ -63,8 +63,8 @@ struct TwoGroups {
 };
 
 // The same between groups, for all operators: each group reduces its own data, a part on each rank, and sends the parts
-// to the ranks of the other group that get the result. Not MPI_Reduce_scatter, in which no rank knows the other group's
-// counts.
+// to the ranks of the other group that get the result. In MPI_Reduce_scatter no rank knows the other group's counts:
+// each rank there gets an equal part, and its group hands that out.
 Reason plan_reduction_between_groups(const Call& call, const TwoGroups& groups, Work& work);
 
 }  // namespace swy::nccl

@@ -8,8 +8,10 @@
 
 #include "call/depth.hpp"
 #include "comm/state.hpp"
+#include "device/device.hpp"
 #include "error/error.hpp"
 #include "real.hpp"
+#include "settings/settings.hpp"
 #include "window/state.hpp"
 #include "window/window.hpp"
 
@@ -112,8 +114,13 @@ int detach(MPI_Win win, const void* base) {
     const call::Inside guard;
     const std::shared_ptr<State> state = find(win);
     const std::shared_ptr<Mirror> mirror = state != nullptr ? state->mirror_of(base) : nullptr;
-    if (mirror == nullptr || state->directory == nullptr)
-        return real::Win_detach(win, base);
+    if (mirror == nullptr || state->directory == nullptr) {
+        if (!device::on_device(base) || settings::values().cuda_aware_mpi)
+            return real::Win_detach(win, base);
+        return error::raise(Owner(win), MPI_ERR_BASE,
+                            "MPI_Win_detach: the address is device memory, and none that is attached to the window "
+                            "begins there: pass the address that MPI_Win_attach was given");
+    }
     if (const int code = real::Win_detach(win, mirror->address()); code != MPI_SUCCESS)
         return code;
     const int told = state->directory->remove(number(base));

@@ -77,6 +77,7 @@ static void communicators(void) {
 
 static void windows(void) {
     MPI_Info asked = wishes();
+    MPI_Info all;
     MPI_Win win;
     void* base; /* MPI_Win_create is not to be had everywhere: Open MPI 4.1 needs process_vm_readv for it */
     MPI_Win_allocate(sizeof(int), 1, MPI_INFO_NULL, MPI_COMM_WORLD, (void*)&base, &win);
@@ -84,6 +85,15 @@ static void windows(void) {
     MPI_Win_set_info(win, asked);
     CHECK("MPI_Win_set_info", MPI_Win, win, kAll);
     MPI_Win_free(&win);
+    /* The key does not affect the kind of memory that MPI allocates (MPI 4.1 section 12.4.3): the host stores to it. */
+    MPI_Comm_get_info(MPI_COMM_WORLD, &all);
+    for (int i = 0; i < 2; ++i) {
+        MPI_Win_allocate(sizeof(int), 1, all, MPI_COMM_WORLD, (void*)&base, &win);
+        *(int*)base = i;
+        MPI_Win_free(&win);
+        MPI_Info_set(all, "mpi_memory_alloc_kinds", "cuda:device");
+    }
+    MPI_Info_free(&all);
     MPI_Info_free(&asked);
 }
 

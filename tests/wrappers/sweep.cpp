@@ -215,7 +215,8 @@ void unread(const World& world) {
     MPI_Win win = MPI_WIN_NULL;
     if (MPI_Win_create_dynamic(MPI_INFO_NULL, world.comm, &win) == MPI_SUCCESS) {
         MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-        MPI_Win_detach(win, device);  // it was never attached: whatever MPI says, it must not read
+        if (MPI_Win_detach(win, device) == MPI_SUCCESS)  // it was never attached
+            fail("MPI_Win_detach");
         MPI_Win_free(&win);
     }
     // Only the root's receive buffer counts: what the others pass there is theirs (MPI 3.1 section 5.5).

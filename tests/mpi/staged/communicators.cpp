@@ -3,13 +3,18 @@
 namespace staged_test {
 
 std::vector<Communicator> communicators(int rank, int size) {
-    MPI_Comm backwards, half, between;
+    MPI_Comm backwards, half, between, uneven, around_last;
     MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &backwards);
     MPI_Comm_split(MPI_COMM_WORLD, rank < size / 2 ? 0 : 1, rank, &half);
     std::vector<Communicator> all{{MPI_COMM_WORLD, true}, {MPI_COMM_WORLD, true}, {backwards, true}, {half, true}};
     if (size > 1) {
         MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank < size / 2 ? size / 2 : 0, 1, &between);
         all.push_back({between, rank < size / 2});
+        const bool last = rank == size - 1;
+        MPI_Comm_split(MPI_COMM_WORLD, last ? 0 : 1, size - rank, &uneven);
+        MPI_Intercomm_create(uneven, 0, MPI_COMM_WORLD, last ? size - 2 : size - 1, 2, &around_last);
+        all.push_back({uneven, true});
+        all.push_back({around_last, last});
     }
     for (const Communicator& communicator : all)
         MPI_Comm_set_errhandler(communicator.comm, MPI_ERRORS_RETURN);

@@ -1,7 +1,7 @@
 // Non-blocking and persistent collectives at random: on memory of every kind, drawn for each buffer and rank, and on
 // host memory, where MPI itself is the reference. While one is under way others begin, on the same and on other
 // communicators, and messages are sent; they end in any order, each by any of MPI's completion calls, on every rank in
-// its own way.
+// its own way. With --between, on intercommunicators alone.
 // clang-format off
 // launch: -n 1 --gpus 1 -- 150
 // launch: -n 2 --gpus 2 -- 200
@@ -11,6 +11,10 @@
 // launch: -n 2 --gpus 2 -x SWITCHYARD_PINNED_POOL=4096 -x SWITCHYARD_SYNC=none -- 150
 // launch: -n 3 --gpus 3 -x SWITCHYARD_NCCL_THRESHOLD=1 -- 100
 // launch: -n 4 --gpus 4 -x SWITCHYARD_NCCL_THRESHOLD=1 -x VGPU_JITTER=3 -- 100 --plain
+// launch: -n 2 --gpus 2 -x SWITCHYARD_NCCL_THRESHOLD=1 -- 80 --plain --between
+// launch: -n 3 --gpus 3 -x SWITCHYARD_NCCL_THRESHOLD=1 -x VGPU_JITTER=5 -- 60 --between
+// launch: -n 5 --gpus 5 -x SWITCHYARD_NCCL_THRESHOLD=1 -- 50 --plain --between
+// launch: -n 6 --gpus 6 -x SWITCHYARD_NCCL_THRESHOLD=1 -- 40 --plain
 // test-timeout: 240
 // clang-format on
 #include <mpi.h>
@@ -185,6 +189,12 @@ void run_one() {
     test.failures += round.failures;
 }
 
+bool is_inter(const Communicator& communicator) {
+    int inter = 0;
+    MPI_Comm_test_inter(communicator.comm, &inter);
+    return inter != 0;
+}
+
 // All that a seed says; true when all ranks found everything right.
 bool run_seed(unsigned seed, int rank) {
     Dice common(seed), own(seed * 7919u + static_cast<unsigned>(rank) + 1);
@@ -210,6 +220,8 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     gpu::Driver::get().use(rank % staged_test::devices());
+    const bool between = argc > 1 && std::string_view(argv[argc - 1]) == "--between";
+    argc -= between ? 1 : 0;
     staged_test::plain_only = argc > 1 && std::string_view(argv[argc - 1]) == "--plain";
     argc -= staged_test::plain_only ? 1 : 0;
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 100;
@@ -217,7 +229,9 @@ int main(int argc, char** argv) {
     MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
     if (rank == 0)
         std::printf("%d rounds from seed %u; one alone: %s 1 SEED\n", rounds, seed, argv[0]);
-    test.communicators = staged_test::communicators(rank, size);
+    std::vector<Communicator> all = staged_test::communicators(rank, size);
+    std::copy_if(all.begin(), all.end(), std::back_inserter(test.communicators),
+                 [between](const Communicator& one) { return !between || is_inter(one); });
     forms::complete = leave_open;
     int failed = 0;
     for (int i = 0; i < rounds && failed < 5; ++i)
@@ -226,7 +240,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "never more than %d requests under way at a time\n", test.most_open);
         ++failed;
     }
-    staged_test::release(test.communicators);
+    staged_test::release(all);
     MPI_Finalize();
     return failed > 0 ? 1 : 0;
 }

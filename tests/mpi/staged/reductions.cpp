@@ -34,6 +34,16 @@ View matrix() {
     return View(type, true);
 }
 
+// Draws counts whose sum is `count`, some of them 0.
+void divide(int count, Dice dice, std::vector<int>& counts) {
+    int rest = count;
+    for (int& c : counts) {
+        c = dice.one_in(4) ? 0 : dice.below(rest + 1);
+        rest -= c;
+    }
+    counts[static_cast<std::size_t>(dice.below(static_cast<int>(counts.size())))] += rest;
+}
+
 enum Which { kReduce, kAllreduce, kReduceScatter, kReduceScatterBlock, kScan, kExscan, kReduceLocal, kReductions };
 constexpr const char* kNames[] = {"Reduce", "Allreduce", "Reduce_scatter", "Reduce_scatter_block",
                                   "Scan",   "Exscan",    "Reduce_local"};
@@ -55,11 +65,12 @@ void one_reduction(Round& round) {
     std::vector<int> counts(static_cast<std::size_t>(round.size));
     const int each = round.common.below(20);
     int count = round.draw_count();
-    if (which == kReduceScatter) {
+    if (which == kReduceScatter && round.inter) {
+        divide(count, Dice(static_cast<unsigned>(2 * round.common.below(1 << 30) + (round.first_group ? 1 : 0))),
+               counts);
+    } else if (which == kReduceScatter) {
         for (int& c : counts)
-            c = round.inter ? 0 : round.common.below(12);
-        if (round.inter)
-            counts[static_cast<std::size_t>(round.size - 1)] = each;
+            c = round.common.below(12);
         count = std::accumulate(counts.begin(), counts.end(), 0);
     } else if (which == kReduceScatterBlock) {
         count = each * round.size * (round.inter ? round.others : 1);
@@ -67,11 +78,12 @@ void one_reduction(Round& round) {
     const int block = which == kReduceScatter        ? counts[static_cast<std::size_t>(round.rank)]
                       : which == kReduceScatterBlock ? count / round.size
                                                      : count;
-    const int root = round.common.below(1000) % (round.inter ? 1 : round.size);
+    const int drawn = round.common.below(1000);
     const bool first_has_root = round.common.one_in(2);
     const bool has_root = round.inter && first_has_root == round.first_group;
-    const int root_argument = !has_root ? root : round.rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
-    const bool receives = which != kReduce || (round.inter ? has_root && round.rank == 0 : round.rank == root);
+    const int root = drawn % (has_root ? round.size : round.others);
+    const int root_argument = !has_root ? root : round.rank == root ? MPI_ROOT : MPI_PROC_NULL;
+    const bool receives = which != kReduce || (round.rank == root && has_root == round.inter);
     const bool sends = which != kReduce || !has_root;
 
     Buffer send(round.own, {{&view, 0, sends ? count : 0}});

@@ -80,7 +80,8 @@ struct Communicator {
     bool first_group;
 };
 
-// The world, the world backwards, its halves, and one between the halves; errors are returned.
+// The world, the world backwards, its halves, one between the halves, the last rank and the others backwards, and one
+// between those; errors are returned.
 std::vector<Communicator> communicators(int rank, int size);
 void release(std::vector<Communicator>& all);
 Round round_on(const Communicator& chosen, Dice& common, Dice& own);

@@ -233,16 +233,22 @@ void Errors_are_the_windows_and_leave_it_as_it_was() {
     const gpu::Memory memory(gpu::Kind::kDevice, bytes_of(1));
     window.attach(memory);
     expect_error(MPI_Win_attach(window.win, memory.at(16), 16), MPI_ERR_RMA_ATTACH, "attached to the window already");
+    const gpu::Memory never(gpu::Kind::kDevice, bytes_of(2)), managed(gpu::Kind::kManaged, bytes_of(2));
+    for (const void* nothing : {never.at(0), managed.at(0), memory.at(16)})
+        expect_error(MPI_Win_detach(window.win, nothing), MPI_ERR_BASE,
+                     "none that is attached to the window begins there");
     window.put(9, next, from_next(address(memory)));
     MPI_Barrier(MPI_COMM_WORLD);
     window.detach(memory);
     expect(at(memory, 0) == 9, "a put after an error");
+    expect_error(MPI_Win_detach(window.win, memory.address()), MPI_ERR_BASE, "MPI_Win_detach");
     // No memory is attached to a window that is not dynamic.
     MPI_Win fixed = MPI_WIN_NULL;
     void* base = nullptr;
     MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&base), &fixed);
     MPI_Win_set_errhandler(fixed, MPI_ERRORS_RETURN);
     expect(MPI_Win_attach(fixed, memory.address(), kBytes) != MPI_SUCCESS, "memory is attached to any window");
+    expect_error(MPI_Win_detach(fixed, memory.address()), MPI_ERR_BASE, "none that is attached");
     MPI_Win_free(&fixed);
 }
 
