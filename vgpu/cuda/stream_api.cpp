@@ -158,6 +158,20 @@ int vgpu_launch_kernel(void* stream, void (*run)(void*), void* data) {
     return on == nullptr ? CUDA_ERROR_INVALID_HANDLE : launch(entry, on, Work::Kernel, [run, data] { run(data); });
 }
 
+int vgpu_capture_kernel(void* stream, void* (*prepare)(void*), void (*run)(void*), void (*release)(void*), void* data) {
+    const std::shared_ptr<void> kept(data, release);
+    VGPU_ENTER(vgpu_launch_kernel, Needs::Context, Hang::Enqueues);
+    const auto on = stream_of(entry, static_cast<CUstream>(stream));
+    if (on == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult result = admit(on, Use::Node); result != CUDA_SUCCESS)
+        return result;
+    const auto prepared = [kept, prepare, run]() -> std::function<void()> {
+        return [run, launched = prepare(kept.get())] { run(launched); };
+    };
+    return captures().take(on, Work::Kernel, prepared, entry.hang()) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+}
+
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* data, unsigned int flags) {
     VGPU_ENTER(cuStreamAddCallback, Needs::Context, Hang::Enqueues);
     if (callback == nullptr || flags != 0)
