@@ -13,18 +13,20 @@ noinst_LTLIBRARIES += vgpu/libvgpu_cuda.la
 vgpu_libvgpu_cuda_la_CPPFLAGS = $(VGPU_CPPFLAGS) $(HWLOC_CFLAGS)
 vgpu_core_sources = \
     vgpu/newer_cuda.h vgpu/private.h vgpu/core/built_in.cpp vgpu/core/built_in.hpp \
-    vgpu/core/allocations.cpp vgpu/core/allocations.hpp vgpu/core/context.cpp vgpu/core/context.hpp \
+    vgpu/core/allocations.cpp vgpu/core/allocations.hpp vgpu/core/capture.cpp vgpu/core/capture.hpp vgpu/core/context.cpp vgpu/core/context.hpp \
     vgpu/core/device_memory.cpp vgpu/core/device_memory.hpp vgpu/core/device_table.cpp vgpu/core/device_table.hpp \
-    vgpu/core/event.cpp vgpu/core/event.hpp vgpu/core/fault.cpp vgpu/core/fault.hpp vgpu/core/jitter.cpp \
+    vgpu/core/event.cpp vgpu/core/event.hpp vgpu/core/fault.cpp vgpu/core/fault.hpp vgpu/core/graph.cpp vgpu/core/graph.hpp \
+    vgpu/core/jitter.cpp \
     vgpu/core/kernels.cpp vgpu/core/kernels.hpp vgpu/core/log.cpp vgpu/core/log.hpp vgpu/core/machines.def \
     vgpu/core/memory_ledger.cpp vgpu/core/memory_ledger.hpp vgpu/core/process.cpp vgpu/core/process.hpp \
     vgpu/core/settings.cpp vgpu/core/settings.hpp vgpu/core/stream.cpp vgpu/core/stream.hpp vgpu/core/topology.cpp \
     vgpu/core/topology.hpp
 vgpu_cuda_sources = \
-    vgpu/cuda/api.cpp vgpu/cuda/api.hpp vgpu/cuda/by_name.cpp vgpu/cuda/capture.cpp \
+    vgpu/cuda/api.cpp vgpu/cuda/api.hpp vgpu/cuda/by_name.cpp vgpu/cuda/capture.cpp vgpu/cuda/capture.hpp \
     vgpu/cuda/context_api.cpp vgpu/cuda/context_limits.cpp vgpu/cuda/copy.cpp vgpu/cuda/copy_batch.cpp vgpu/cuda/copy_box.cpp \
     vgpu/cuda/device.cpp vgpu/cuda/device_attributes.def vgpu/cuda/errors.cpp vgpu/cuda/errors.def \
     vgpu/cuda/event_api.cpp vgpu/cuda/export_table.cpp vgpu/cuda/function.cpp vgpu/cuda/functions.def \
+    vgpu/cuda/graph.cpp \
     vgpu/cuda/host_memory.cpp vgpu/cuda/init.cpp vgpu/cuda/ipc.cpp vgpu/cuda/ipc.hpp vgpu/cuda/launch.cpp \
     vgpu/cuda/compression.cpp vgpu/cuda/compression.hpp vgpu/cuda/device_code.cpp vgpu/cuda/device_code.hpp \
     vgpu/cuda/image.cpp vgpu/cuda/image.hpp vgpu/cuda/init.hpp vgpu/cuda/managed.cpp vgpu/cuda/memory.cpp vgpu/cuda/memset.cpp \

@@ -101,6 +101,12 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream, CUstreamCaptureStatus*, cuuint64_t*
                                    const CUgraphEdgeData**, size_t*);
 CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*, const CUgraphNode**,
                                         const CUgraphEdgeData**, size_t*);
+CUresult cuStreamBeginCaptureToGraph(CUstream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, size_t,
+                                     CUstreamCaptureMode);
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, size_t,
+                                          CUstreamCaptureMode);
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream, CUgraphNode*, const CUgraphEdgeData*, size_t, unsigned);
+CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream, CUgraphNode*, const CUgraphEdgeData*, size_t, unsigned);
 CUresult cuStreamGetCtx_v2(CUstream, CUcontext*, CUgreenCtx*);
 CUresult cuStreamGetCtx_v2_ptsz(CUstream, CUcontext*, CUgreenCtx*);
 CUresult cuStreamGetDevice(CUstream, CUdevice*);

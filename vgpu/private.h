@@ -71,6 +71,13 @@ __attribute__((visibility("default"))) struct vgpu_node vgpu_node_get(void);
  * Unlike a host function it leaves its hardware queue when it starts. Returns a CUresult. */
 __attribute__((visibility("default"))) int vgpu_launch_kernel(void* stream, void (*run)(void*), void* data);
 
+/* Makes a kernel of libnccl's a node of the graph into which a stream of the current context is captured. In each
+ * launch of the graph `prepare` is called with `data`, in the order of the graph's nodes, and when the node's turn
+ * comes `run` with what it has returned. `release` is called with `data` when the graph and what was made of it are
+ * gone, or at once where this fails. Returns a CUresult. */
+__attribute__((visibility("default"))) int vgpu_capture_kernel(void* stream, void* (*prepare)(void*),
+                                                               void (*run)(void*), void (*release)(void*), void* data);
+
 /* The address of a symbol in the libraries named by VGPU_KERNELS, or NULL: for what a twin library may define beside
  * kernels. */
 __attribute__((visibility("default"))) void* vgpu_kernel_symbol(const char* symbol);

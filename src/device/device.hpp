@@ -191,6 +191,12 @@ class Stream {
     Result record();           // marks the end of what has been queued
     Result query(bool& done);  // whether the work before the last record() is done; never blocks
 
+    // Whether the stream is being captured into a graph: then what is queued on it runs at each launch of the graph,
+    // and record() and query() must not be called. kLegacy: it is the legacy default stream, which cannot be used while
+    // a stream that synchronises with it is captured.
+    enum class Capture : std::uint8_t { kNone, kActive, kInvalidated, kLegacy };
+    Capture capture() const;
+
     // For the trace: records that NCCL has put an operation on the stream.
     void launched(std::string_view name, std::size_t bytes, report::trace::Time begin) {
         traced_.launched(name, bytes, begin);

@@ -246,6 +246,22 @@ Result Stream::call_host(void (*function)(void*), void* data) {
     });
 }
 
+Stream::Capture Stream::capture() const {
+    Capture capture = Capture::kNone;
+    with(context_, [&](const Driver& driver) -> Result {
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+        if (driver.stream_is_capturing == nullptr)
+            return CUDA_SUCCESS;
+        const CUresult result = driver.stream_is_capturing(stream_, &status);
+        capture = result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT     ? Capture::kLegacy
+                  : status == CU_STREAM_CAPTURE_STATUS_ACTIVE      ? Capture::kActive
+                  : status == CU_STREAM_CAPTURE_STATUS_INVALIDATED ? Capture::kInvalidated
+                                                                   : Capture::kNone;
+        return result;
+    });
+    return capture;
+}
+
 Result Stream::record() {
     traced_.mark();
     return with(context_, [&](const Driver& driver) -> Result {

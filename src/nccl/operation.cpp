@@ -325,7 +325,7 @@ std::string wait_launched(Communicator& communicator) {
 }  // namespace
 
 std::string Operation::enqueue(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& communicator,
-                               device::Stream& programs) {
+                               device::Stream& programs, std::shared_ptr<void>* in_graph) {
     const auto body = std::make_shared<Body>(std::move(job), communicator);
     body->use(programs);
     {
@@ -339,7 +339,9 @@ std::string Operation::enqueue(std::unique_ptr<Job> job, const std::shared_ptr<C
     }
     std::string failure = wait_launched(*communicator);
     body->give_up();
-    if (failure.empty())
+    if (in_graph != nullptr)
+        *in_graph = body;
+    else if (failure.empty())
         body->trace();
     return failure;
 }

@@ -42,8 +42,9 @@ class Operation {
     // Puts a job on a stream of the program's, in the context of the communicator's one member. NCCL has it on the
     // stream when this returns: where NCCL has to connect ranks first, this waits for them with MPI's progress, since
     // what the program queues next must come behind. Returns "" or the error, of which nobody has been told.
+    // `in_graph`: the stream is being captured, and the graph uses what is given there as long as it is launched.
     static std::string enqueue(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& communicator,
-                               device::Stream& programs);
+                               device::Stream& programs, std::shared_ptr<void>* in_graph = nullptr);
 
   private:
     // kWaiting: for other operations to end, since ranks have to be connected.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "vgpu/core/capture.hpp"
 #include "vgpu/core/process.hpp"
 #include "vgpu/core/settings.hpp"
 
@@ -72,12 +73,15 @@ std::vector<Mark> Context::implied(const Stream& stream) {
     return after;
 }
 
-Mark Context::submit(const std::shared_ptr<Stream>& stream, Queue queued, std::function<void()> operation,
+Mark Context::submit(const std::shared_ptr<Stream>& stream, Work work, std::function<void()> operation,
                      std::vector<Mark> after, bool hang) {
+    if (captures().any() && captures().take(
+                                stream, work, [operation] { return operation; }, hang))
+        return {};
     const std::lock_guard guard(order_);
     std::vector<Mark> marks = implied(*stream);
     marks.insert(marks.end(), std::make_move_iterator(after.begin()), std::make_move_iterator(after.end()));
-    return {stream, stream->enqueue(std::move(marks), std::move(operation), hang, queued)};
+    return {stream, stream->enqueue(std::move(marks), std::move(operation), hang, queue_of(work))};
 }
 
 void Context::run(const std::shared_ptr<Stream>& stream, const std::function<void()>& operation, bool hang) {

@@ -35,8 +35,9 @@ class Context {
     }
 
     // Queues an operation on a stream, in CUDA's implicit order: the legacy stream waits for all blocking streams of
-    // the context and they wait for it. With `hang` the operation is accepted and never completes.
-    Mark submit(const std::shared_ptr<Stream>& stream, Queue queued, std::function<void()> run,
+    // the context and they wait for it. With `hang` the operation is accepted and never completes. Where the stream is
+    // being captured, the operation becomes a node of the graph, `after` is without meaning and nothing is returned.
+    Mark submit(const std::shared_ptr<Stream>& stream, Work work, std::function<void()> run,
                 std::vector<Mark> after = {}, bool hang = false);
     // The same, but runs the operation on the calling thread: for calls that return when it is complete.
     void run(const std::shared_ptr<Stream>& stream, const std::function<void()>& run, bool hang = false);

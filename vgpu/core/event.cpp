@@ -60,7 +60,7 @@ void Event::record(Context& context, const std::shared_ptr<Stream>& stream, bool
     const std::uint32_t number = shared == nullptr ? 0 : shared->recorded.fetch_add(1) + 1;
     // The operation must not own the record: the record owns the stream and so the operation.
     record->mark = context.submit(
-        stream, Queue::None,
+        stream, Work::Empty,
         [weak = std::weak_ptr<Record>(record), shared, number] {
             if (const auto kept = weak.lock())
                 kept->time.store(now());
@@ -69,6 +69,17 @@ void Event::record(Context& context, const std::shared_ptr<Stream>& stream, bool
         },
         {}, hang);
     last_ = std::move(record);
+    captured_.reset();
+}
+
+void Event::record_captured(std::shared_ptr<const CapturedRecord> record) {
+    const std::lock_guard guard(lock_);
+    captured_ = std::move(record);
+}
+
+std::shared_ptr<const CapturedRecord> Event::captured() const {
+    const std::lock_guard guard(lock_);
+    return captured_;
 }
 
 std::shared_ptr<Record> Event::last() const {
@@ -94,14 +105,14 @@ void Event::make_wait(Context& context, const std::shared_ptr<Stream>& stream, b
     if (shared_ != nullptr) {
         const std::uint32_t number = shared_->recorded.load();
         context.submit(
-            stream, Queue::UntilEnd, [shared = shared_, number] { shared->wait(number); }, {}, hang);
+            stream, Work::SharedWait, [shared = shared_, number] { shared->wait(number); }, {}, hang);
         return;
     }
     std::vector<Mark> after;
     if (const auto record = last(); record != nullptr && record->mark.stream != stream)
         after.push_back(record->mark);
     if (!after.empty() || hang)
-        context.submit(stream, Queue::UntilStart, {}, std::move(after), hang);
+        context.submit(stream, Work::Wait, {}, std::move(after), hang);
 }
 
 }  // namespace vgpu

@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "vgpu/core/stream.hpp"
+#include "vgpu/core/capture.hpp"
 
 namespace vgpu {
 
@@ -46,6 +46,9 @@ class Event {
     int shared_file() const { return file_; }
 
     void record(Context& context, const std::shared_ptr<Stream>& stream, bool hang);
+    // The last record, where it was made in a capture; otherwise null.
+    void record_captured(std::shared_ptr<const CapturedRecord> record);
+    std::shared_ptr<const CapturedRecord> captured() const;
     // True when nothing was recorded or the last record is done.
     bool done() const;
     void wait() const;
@@ -60,6 +63,7 @@ class Event {
     const unsigned flags_;
     mutable std::mutex lock_;
     std::shared_ptr<Record> last_;
+    std::shared_ptr<const CapturedRecord> captured_;
     int file_ = -1;
     std::shared_ptr<SharedRecords> shared_;  // pending operations keep it after the event is destroyed
 };

@@ -37,6 +37,21 @@ Workers& workers() {
 
 }  // namespace
 
+Queue queue_of(Work work) {
+    switch (work) {
+        case Work::Fill:
+        case Work::Kernel:
+        case Work::Wait:
+            return Queue::UntilStart;
+        case Work::HostFunction:
+        case Work::MemoryOperations:
+        case Work::SharedWait:
+            return Queue::UntilEnd;
+        default:
+            return Queue::None;
+    }
+}
+
 void hang_here() {
     while (true)
         pause();

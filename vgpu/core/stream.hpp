@@ -40,9 +40,12 @@ class HardwareQueue {
     std::uint64_t issued_ = 0;
 };
 
-// What an operation has to do with its hardware queue. A kernel leaves it when it starts, a wait and a host function
-// when they end. Copies have engines with queues of their own, and an event's record holds up nothing.
+// What an operation is. A kernel leaves its hardware queue when it starts, a wait for another process's event, a host
+// function and a batch of memory operations when they end. Copies have engines with queues of their own, and what is
+// empty, as an event's record, holds up nothing.
+enum class Work { Empty, Copy, Fill, Kernel, HostFunction, MemoryOperations, Wait, SharedWait };
 enum class Queue { None, UntilStart, UntilEnd };
+Queue queue_of(Work work);
 
 enum class StreamKind { Legacy, PerThread, Created };
 

@@ -1,4 +1,4 @@
-#include "vgpu/cuda/api.hpp"
+#include "vgpu/cuda/capture.hpp"
 
 #include <utility>
 
@@ -40,6 +40,8 @@ Entry::Entry(FaultPoint& point, Needs needs, Hang hang) : point_(point) {
     result_ = life_result();
     if (result_ == CUDA_SUCCESS && in_host_function())
         result_ = CUDA_ERROR_NOT_PERMITTED;
+    if (result_ == CUDA_SUCCESS && captures().any() && known_unsafe(name()))
+        result_ = potentially_unsafe();
     if (result_ != CUDA_SUCCESS || needs == Needs::Init)
         return;
     context_ = current_context();

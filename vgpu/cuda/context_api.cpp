@@ -1,5 +1,6 @@
 // Contexts of programs and the calling thread's current one.
 #include "vgpu/core/settings.hpp"
+#include "vgpu/cuda/capture.hpp"
 #include "vgpu/cuda/release.hpp"
 
 using namespace vgpu;
@@ -139,6 +140,8 @@ CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext given) {
 
 CUresult cuCtxSynchronize(void) {
     VGPU_ENTER(cuCtxSynchronize, Needs::Context);
+    if (const CUresult result = admit(entry.context()); result != CUDA_SUCCESS)
+        return result;
     log_wait(entry.name(), nullptr);
     entry.context().synchronize();
     return failure_of(entry.context());
@@ -149,6 +152,8 @@ CUresult cuCtxSynchronize_v2(CUcontext given) {
     Context* const context = given == nullptr ? current_context() : context_of(given);
     if (context == nullptr)
         return CUDA_ERROR_INVALID_CONTEXT;
+    if (const CUresult result = admit(*context); result != CUDA_SUCCESS)
+        return result;
     log_wait(entry.name(), nullptr);
     context->synchronize();
     return failure_of(*context);

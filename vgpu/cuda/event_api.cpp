@@ -1,5 +1,5 @@
 // Events of programs.
-#include "vgpu/cuda/api.hpp"
+#include "vgpu/cuda/capture.hpp"
 
 using namespace vgpu;
 using namespace vgpu::cuda;
@@ -30,7 +30,10 @@ CUresult record(const Entry& entry, CUevent event, CUstream given) {
     // Event and stream must be of one context; for the default streams that is the current one.
     if (recorded == nullptr || stream == nullptr || &recorded->context() != &stream->context())
         return CUDA_ERROR_INVALID_HANDLE;
-    recorded->record(stream->context(), stream, entry.hang());
+    if (const CUresult result = admit(stream, Use::Node); result != CUDA_SUCCESS)
+        return result;
+    if (!record_in_capture(stream, *recorded))
+        recorded->record(stream->context(), stream, entry.hang());
     return CUDA_SUCCESS;
 }
 
@@ -42,6 +45,9 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
     if (first == nullptr || second == nullptr || &first->context() != &second->context() ||
         ((first->flags() | second->flags()) & CU_EVENT_DISABLE_TIMING) != 0)
         return CUDA_ERROR_INVALID_HANDLE;
+    for (const auto& event : {first, second})
+        if (event->captured() != nullptr)
+            return admit(*event);
     const auto from = first->last();
     const auto to = second->last();
     if (from == nullptr || to == nullptr)
@@ -89,6 +95,8 @@ CUresult cuEventQuery(CUevent event) {
     const auto asked = event_handles().find(event);
     if (asked == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult result = admit(*asked); result != CUDA_SUCCESS)
+        return result;
     return asked->done() ? failure_of(asked->context()) : CUDA_ERROR_NOT_READY;
 }
 
@@ -97,6 +105,8 @@ CUresult cuEventSynchronize(CUevent event) {
     const auto awaited = event_handles().find(event);
     if (awaited == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult result = admit(*awaited); result != CUDA_SUCCESS)
+        return result;
     log_wait(entry.name(), nullptr);
     awaited->wait();
     return failure_of(awaited->context());

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "vgpu/core/settings.hpp"
+#include "vgpu/cuda/capture.hpp"
 #include "vgpu/cuda/device_code.hpp"
 #include "vgpu/cuda/pool.hpp"
 
@@ -132,7 +133,7 @@ CUresult launch_code(const Entry& entry, const std::shared_ptr<Function>& functi
     load_function(*function, context);
     const Logged logged(entry.name(), stream.get(), Fields().add("kernel", function->name.c_str()));
     logged.launch();
-    context.submit(stream, Queue::UntilStart,
+    context.submit(stream, Work::Kernel,
                    logged.wrap([function, shape, packed = std::move(packed), addresses, &context] {
                        run_kernel(*function, shape, packed, *addresses, context);
                    }),
@@ -146,6 +147,8 @@ CUresult launch_kernel(const Entry& entry, CUfunction given, vgpu_launch launch,
     const auto stream = stream_of(entry, given_stream);
     if (function == nullptr || stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult result = admit(stream, Use::Node); result != CUDA_SUCCESS)
+        return result;
     if (function->twin.run == nullptr)
         return launch_code(entry, function, launch, how, stream, parameters, extra);
     if (how.cooperative || how.clustered)
@@ -161,7 +164,7 @@ CUresult launch_kernel(const Entry& entry, CUfunction given, vgpu_launch launch,
     const Logged logged(entry.name(), stream.get(), Fields().add("kernel", function->name.c_str()));
     logged.launch();
     if (!twin.sizes_known) {
-        if (parameters == nullptr && extra != nullptr)
+        if ((parameters == nullptr && extra != nullptr) || capturing(stream))
             return CUDA_ERROR_NOT_SUPPORTED;
         stream->context().run(stream, logged.wrap([&] { twin.run(&launch, parameters); }), entry.hang());
         return CUDA_SUCCESS;
@@ -169,7 +172,7 @@ CUresult launch_kernel(const Entry& entry, CUfunction given, vgpu_launch launch,
     Arguments arguments(twin);
     if (!arguments.take(parameters, extra))
         return CUDA_ERROR_INVALID_VALUE;
-    stream->context().submit(stream, Queue::UntilStart,
+    stream->context().submit(stream, Work::Kernel,
                              logged.wrap([function, launch, values = std::move(arguments).values()]() mutable {
                                  std::vector<void*> pointers;
                                  for (auto& value : values)

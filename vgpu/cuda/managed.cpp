@@ -2,6 +2,7 @@
 #include <map>
 #include <mutex>
 
+#include "vgpu/cuda/capture.hpp"
 #include "vgpu/cuda/release.hpp"
 
 using namespace vgpu;
@@ -96,9 +97,11 @@ CUresult prefetch(const Entry& entry, CUdeviceptr pointer, std::size_t bytes, CU
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult result = admit(target, Use::NoNode); result != CUDA_SUCCESS)
+        return result;
     const Logged logged(entry.name(), target.get(), Fields().add("bytes", bytes));
     logged.launch();
-    target->context().submit(target, Queue::None, logged.wrap([id = allocation.id, device] {
+    target->context().submit(target, Work::Empty, logged.wrap([id = allocation.id, device] {
         change_advice(id, [&](Advice& advice) { advice.prefetched = device; });
     }),
                              {}, entry.hang());
@@ -221,7 +224,8 @@ CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, size_t byt
         return CUDA_ERROR_INVALID_VALUE;
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
         return CUDA_ERROR_INVALID_VALUE;
-    return stream_of(entry, stream) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+    const auto on = stream_of(entry, stream);
+    return on == nullptr ? CUDA_ERROR_INVALID_HANDLE : admit(on, Use::NoNode);
 }
 
 CUresult cuStreamAttachMemAsync_ptsz(CUstream stream, CUdeviceptr pointer, size_t bytes, unsigned int flags) {

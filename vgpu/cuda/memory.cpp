@@ -1,4 +1,5 @@
 // Device memory: cuMemAlloc and its kin.
+#include "vgpu/cuda/capture.hpp"
 #include "vgpu/cuda/release.hpp"
 
 #include "vgpu/cuda/ipc.hpp"
@@ -114,6 +115,7 @@ void release_allocation(const Allocation& allocation) {
 }
 
 void release_context(Context& context) {
+    end_captures(context);
     context.deactivate();
     for (const Allocation& allocation : allocations().of(&context))
         if (const auto removed = allocations().remove(allocation.address))

@@ -1,6 +1,7 @@
 // cuMemset*: one- and two-dimensional, of 1-, 2- and 4-byte values.
 #include <cstring>
 
+#include "vgpu/cuda/capture.hpp"
 #include "vgpu/cuda/transfer.hpp"
 
 using namespace vgpu;
@@ -42,6 +43,8 @@ CUresult set(const Entry& entry, const Fill& fill, CUstream given, bool synchron
         fill.begin % fill.element == 0 && (fill.height == 1 || (fill.pitch >= row && fill.pitch % fill.element == 0));
     if (!aligned || !resolve(fill.begin, (fill.height - 1) * fill.pitch + row, Expect::Device, side))
         return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult result = admit(stream, synchronous ? Use::Wait : Use::Node); result != CUDA_SUCCESS)
+        return result;
     const Logged logged(entry.name(), stream.get(), Fields().add("bytes", row * fill.height));
     logged.launch();
     const auto run = [begin = side.at, fill] { perform(begin, fill); };
@@ -49,7 +52,7 @@ CUresult set(const Entry& entry, const Fill& fill, CUstream given, bool synchron
     if (synchronous && (side.where != Where::Device || sync_memops))
         stream->context().run(stream, logged.wrap(run), entry.hang());
     else
-        stream->context().submit(stream, Queue::UntilStart,
+        stream->context().submit(stream, Work::Fill,
                                  logged.wrap([run, counted = synchronous ? count_memop(side) : nullptr] { run(); }), {},
                                  entry.hang());
     return CUDA_SUCCESS;

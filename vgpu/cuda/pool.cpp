@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "vgpu/cuda/capture.hpp"
 #include "vgpu/cuda/release.hpp"
 
 using namespace vgpu;
@@ -59,6 +60,8 @@ CUresult allocate(const Entry& entry, CUdeviceptr* out, std::size_t bytes, Memor
         return CUDA_ERROR_INVALID_VALUE;
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult result = admit(stream, Use::NoNode); result != CUDA_SUCCESS)
+        return result;
     if (bytes == 0) {
         *out = 0;
         return CUDA_SUCCESS;
@@ -91,7 +94,7 @@ CUresult allocate(const Entry& entry, CUdeviceptr* out, std::size_t bytes, Memor
     const Logged logged(entry.name(), stream.get(),
                         Fields().add("bytes", bytes).address("address", allocation.address));
     logged.launch();
-    stream->context().submit(stream, Queue::None, logged.wrap([] {}), {}, entry.hang());
+    stream->context().submit(stream, Work::Empty, logged.wrap([] {}), {}, entry.hang());
     return CUDA_SUCCESS;
 }
 
@@ -140,6 +143,8 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream given) {
     const auto found = allocations().find(at(pointer));
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult result = admit(stream, Use::NoNode); result != CUDA_SUCCESS)
+        return result;
     if (!found || found->address != at(pointer) ||
         (found->kind != MemoryKind::Pooled && found->kind != MemoryKind::Device))
         return CUDA_ERROR_INVALID_VALUE;
@@ -149,7 +154,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream given) {
     const Logged logged(entry.name(), stream.get(),
                         Fields().add("bytes", removed->bytes).address("address", removed->address));
     logged.launch();
-    stream->context().submit(stream, Queue::None, logged.wrap([allocation = *removed] {
+    stream->context().submit(stream, Work::Empty, logged.wrap([allocation = *removed] {
         allocations().forget(allocation.address);
         release_allocation(allocation);
     }),

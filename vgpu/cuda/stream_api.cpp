@@ -1,4 +1,5 @@
 // Streams of programs: life, questions, waiting, host functions.
+#include "vgpu/cuda/capture.hpp"
 #include "vgpu/cuda/release.hpp"
 #include "vgpu/private.h"
 
@@ -24,6 +25,7 @@ CUresult destroy(CUstream given) {
     const auto stream = stream_handles().remove(given);
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    leave_capture(stream);
     stream->context().forget_stream(stream);  // returns at once; what is pending still runs
     return CUDA_SUCCESS;
 }
@@ -35,11 +37,12 @@ void call_host_function(const std::function<void()>& function) {
     in_host_function() = false;
 }
 
-CUresult launch(const Entry& entry, const std::shared_ptr<Stream>& stream, Queue queued,
-                std::function<void()> function) {
+CUresult launch(const Entry& entry, const std::shared_ptr<Stream>& stream, Work work, std::function<void()> function) {
+    if (const CUresult result = admit(stream, Use::Node); result != CUDA_SUCCESS)
+        return result;
     const Logged logged(entry.name(), stream.get(), {});
     logged.launch();
-    stream->context().submit(stream, queued,
+    stream->context().submit(stream, work,
                              logged.wrap([function = std::move(function)] { call_host_function(function); }), {},
                              entry.hang());
     return CUDA_SUCCESS;
@@ -52,7 +55,7 @@ CUresult launch_host_function(const Entry& entry, CUstream given, std::function<
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
     std::mutex& one_at_a_time = stream->context().host_functions();
-    return launch(entry, stream, Queue::UntilEnd, [&one_at_a_time, function = std::move(function)] {
+    return launch(entry, stream, Work::HostFunction, [&one_at_a_time, function = std::move(function)] {
         const std::lock_guard guard(one_at_a_time);
         function();
     });
@@ -85,6 +88,8 @@ CUresult cuStreamQuery(CUstream given) {
     const auto stream = stream_of(entry, given);
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult result = admit(stream, Use::Wait); result != CUDA_SUCCESS)
+        return result;
     if (stream->kind() != StreamKind::Legacy)
         return stream->idle() ? failure_of(stream->context()) : CUDA_ERROR_NOT_READY;
     // The legacy stream stands for all blocking streams of its context.
@@ -103,6 +108,8 @@ CUresult cuStreamSynchronize(CUstream given) {
     const auto stream = stream_of(entry, given);
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult result = admit(stream, Use::Wait); result != CUDA_SUCCESS)
+        return result;
     log_wait(entry.name(), stream.get());
     if (stream->kind() == StreamKind::Legacy)
         stream->context().run(stream, {});
@@ -123,6 +130,9 @@ CUresult cuStreamWaitEvent(CUstream given, CUevent event, unsigned int flags) {
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags != CU_EVENT_WAIT_DEFAULT)
         return flags == CU_EVENT_WAIT_EXTERNAL ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = admit(stream, Use::Node);
+    if (result != CUDA_SUCCESS || wait_in_capture(stream, *awaited, result))
+        return result;
     awaited->make_wait(stream->context(), stream, entry.hang());
     return CUDA_SUCCESS;
 }
@@ -145,13 +155,30 @@ CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void* data) {
 int vgpu_launch_kernel(void* stream, void (*run)(void*), void* data) {
     VGPU_ENTER(vgpu_launch_kernel, Needs::Context, Hang::Enqueues);
     const auto on = stream_of(entry, static_cast<CUstream>(stream));
-    return on == nullptr ? CUDA_ERROR_INVALID_HANDLE : launch(entry, on, Queue::UntilStart, [run, data] { run(data); });
+    return on == nullptr ? CUDA_ERROR_INVALID_HANDLE : launch(entry, on, Work::Kernel, [run, data] { run(data); });
+}
+
+int vgpu_capture_kernel(void* stream, void* (*prepare)(void*), void (*run)(void*), void (*release)(void*), void* data) {
+    const std::shared_ptr<void> kept(data, release);
+    VGPU_ENTER(vgpu_launch_kernel, Needs::Context, Hang::Enqueues);
+    const auto on = stream_of(entry, static_cast<CUstream>(stream));
+    if (on == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult result = admit(on, Use::Node); result != CUDA_SUCCESS)
+        return result;
+    const auto prepared = [kept, prepare, run]() -> std::function<void()> {
+        return [run, launched = prepare(kept.get())] { run(launched); };
+    };
+    return captures().take(on, Work::Kernel, prepared, entry.hang()) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
 }
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* data, unsigned int flags) {
     VGPU_ENTER(cuStreamAddCallback, Needs::Context, Hang::Enqueues);
     if (callback == nullptr || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
+    if (const auto on = stream_of(entry, stream); on != nullptr)  // no graph takes a callback (cuLaunchHostFunc)
+        if (const CUresult result = admit(on, Use::NoNode); result != CUDA_SUCCESS)
+            return result;
     return launch_host_function(entry, stream, [stream, callback, data] { callback(stream, CUDA_SUCCESS, data); });
 }
 

@@ -2,6 +2,7 @@
 #include <ctime>
 #include <vector>
 
+#include "vgpu/cuda/capture.hpp"
 #include "vgpu/cuda/transfer.hpp"
 
 using namespace vgpu;
@@ -80,9 +81,11 @@ CUresult submit(const Entry& entry, CUstream given, std::vector<std::function<vo
     const auto stream = stream_of(entry, given);
     if (stream == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult result = admit(stream, Use::Node); result != CUDA_SUCCESS)
+        return result;
     const Logged logged(entry.name(), stream.get(), {});
     logged.launch();
-    stream->context().submit(stream, Queue::UntilEnd, logged.wrap([runs = std::move(runs)] {
+    stream->context().submit(stream, Work::MemoryOperations, logged.wrap([runs = std::move(runs)] {
         for (const auto& run : runs)
             run();
     }),

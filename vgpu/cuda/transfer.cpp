@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "vgpu/cuda/capture.hpp"
+
 namespace vgpu::cuda {
 namespace {
 
@@ -52,7 +54,7 @@ struct Job {
     }
     void submit(const Box& box, bool synchronous) const {
         const auto counted = synchronous ? count_memop(target, source) : nullptr;
-        stream->context().submit(stream, Queue::None, logged.wrap([to = target.at, from = source.at, box, counted] {
+        stream->context().submit(stream, Work::Copy, logged.wrap([to = target.at, from = source.at, box, counted] {
             perform(to, from, box);
         }),
                                  {}, entry.hang());
@@ -73,7 +75,7 @@ struct Job {
                 stream, [&] { std::memmove(target.at, source.at, head); }, entry.hang());
         const auto buffer = stage(source.at + head, tail);
         const auto counted = synchronous ? count_memop(target) : nullptr;
-        stream->context().submit(stream, Queue::None,
+        stream->context().submit(stream, Work::Copy,
                                  logged.wrap([to = target.at + head, buffer, box = packed_source(tail), counted] {
                                      perform(to, buffer.get(), box);
                                  }),
@@ -119,6 +121,8 @@ bool resolve(std::uintptr_t address, std::size_t bytes, Expect expect, Side& sid
 
 CUresult transfer(const Entry& entry, const std::shared_ptr<Stream>& stream, const Side& target, const Side& source,
                   const Box& box, bool synchronous) {
+    if (const CUresult result = admit(stream, synchronous ? Use::Wait : Use::Node); result != CUDA_SUCCESS)
+        return result;
     Fields fields;
     if (log_wanted()) {
         const bool pageable = target.where == Where::Pageable || source.where == Where::Pageable;
@@ -131,7 +135,9 @@ CUresult transfer(const Entry& entry, const std::shared_ptr<Stream>& stream, con
     logged.launch();
     const bool sync_memops =
         target.sync_memops || source.sync_memops || (stream->context().flags & CU_CTX_SYNC_MEMOPS) != 0;
-    if ((target.host() && source.host()) || (synchronous && sync_memops) || target.where == Where::Pageable)
+    if (capturing(stream))  // a node reads and writes where the sides are when it runs
+        job.submit(box, false);
+    else if ((target.host() && source.host()) || (synchronous && sync_memops) || target.where == Where::Pageable)
         job.wait(box);
     else if (source.where == Where::Pageable)
         job.submit_staged(box, synchronous);

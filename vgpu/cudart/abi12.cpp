@@ -159,14 +159,26 @@ cudaError_t advise_12(const void* pointer, size_t bytes, cudaMemoryAdvise advice
 
 cudaError_t capture_info_12(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*)
     VGPU_CUDART_SYMBOL(cudaStreamGetCaptureInfo);
-cudaError_t capture_info_12(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*) {
-    return capture_status("cudaStreamGetCaptureInfo", stream, status);
+cudaError_t capture_info_12(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id) {
+    return capture_info(stream, status, id);
 }
 
 cudaError_t capture_info_12_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*)
     VGPU_CUDART_SYMBOL(cudaStreamGetCaptureInfo_ptsz);
-cudaError_t capture_info_12_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*) {
-    return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status);
+cudaError_t capture_info_12_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id) {
+    return capture_info(per_thread(stream), status, id);
+}
+
+cudaError_t update_12(cudaStream_t stream, cudaGraphNode_t* nodes, size_t count, unsigned flags)
+    VGPU_CUDART_SYMBOL(cudaStreamUpdateCaptureDependencies);
+cudaError_t update_12(cudaStream_t stream, cudaGraphNode_t* nodes, size_t count, unsigned flags) {
+    return update_dependencies(stream, nodes, nullptr, count, flags);
+}
+
+cudaError_t update_12_ptsz(cudaStream_t stream, cudaGraphNode_t* nodes, size_t count, unsigned flags)
+    VGPU_CUDART_SYMBOL(cudaStreamUpdateCaptureDependencies_ptsz);
+cudaError_t update_12_ptsz(cudaStream_t stream, cudaGraphNode_t* nodes, size_t count, unsigned flags) {
+    return update_dependencies(per_thread(stream), nodes, nullptr, count, flags);
 }
 
 // Which copy failed is not told here: SIZE_MAX, as where the error is of none.
@@ -208,30 +220,43 @@ VGPU_CUDART_API cudaError_t cudaMemAdvise_v2(const void* pointer, size_t bytes, 
     return advise(pointer, bytes, advice, location);
 }
 
-// _v2 and _v3 give a capture's graph and edges too. Nothing is ever being captured here, and then those are left as
-// they were.
+// _v2 and _v3 give a capture's graph too, and _v3 its edges' data.
 VGPU_CUDART_API cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                                        unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
-                                                        size_t*) {
-    return capture_status("cudaStreamGetCaptureInfo", stream, status);
+                                                        unsigned long long* id, cudaGraph_t* graph,
+                                                        const cudaGraphNode_t** nodes, size_t* count) {
+    return capture_info(stream, status, id, graph, nodes, nullptr, count);
 }
 
 VGPU_CUDART_API cudaError_t cudaStreamGetCaptureInfo_v2_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                                             unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
-                                                             size_t*) {
-    return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status);
+                                                             unsigned long long* id, cudaGraph_t* graph,
+                                                             const cudaGraphNode_t** nodes, size_t* count) {
+    return capture_info(per_thread(stream), status, id, graph, nodes, nullptr, count);
 }
 
 VGPU_CUDART_API cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                                        unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
-                                                        const cudaGraphEdgeData**, size_t*) {
-    return capture_status("cudaStreamGetCaptureInfo", stream, status);
+                                                        unsigned long long* id, cudaGraph_t* graph,
+                                                        const cudaGraphNode_t** nodes, const cudaGraphEdgeData** edges,
+                                                        size_t* count) {
+    return capture_info(stream, status, id, graph, nodes, edges, count);
 }
 
 VGPU_CUDART_API cudaError_t cudaStreamGetCaptureInfo_v3_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                                             unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
-                                                             const cudaGraphEdgeData**, size_t*) {
-    return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status);
+                                                             unsigned long long* id, cudaGraph_t* graph,
+                                                             const cudaGraphNode_t** nodes,
+                                                             const cudaGraphEdgeData** edges, size_t* count) {
+    return capture_info(per_thread(stream), status, id, graph, nodes, edges, count);
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream, cudaGraphNode_t* nodes,
+                                                                   const cudaGraphEdgeData* edges, size_t count,
+                                                                   unsigned flags) {
+    return update_dependencies(stream, nodes, edges, count, flags);
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamUpdateCaptureDependencies_v2_ptsz(cudaStream_t stream, cudaGraphNode_t* nodes,
+                                                                        const cudaGraphEdgeData* edges, size_t count,
+                                                                        unsigned flags) {
+    return update_dependencies(per_thread(stream), nodes, edges, count, flags);
 }
 
 VGPU_CUDART_API cudaError_t cudaEventElapsedTime_v2(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {

@@ -147,17 +147,33 @@ cudaError_t advise_13(const void* pointer, size_t bytes, cudaMemoryAdvise advice
 cudaError_t capture_info_13(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*, cudaGraph_t*,
                             const cudaGraphNode_t**, const cudaGraphEdgeData**, size_t*)
     VGPU_CUDART_SYMBOL(cudaStreamGetCaptureInfo);
-cudaError_t capture_info_13(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*, cudaGraph_t*,
-                            const cudaGraphNode_t**, const cudaGraphEdgeData**, size_t*) {
-    return capture_status("cudaStreamGetCaptureInfo", stream, status);
+cudaError_t capture_info_13(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
+                            cudaGraph_t* graph, const cudaGraphNode_t** nodes, const cudaGraphEdgeData** edges,
+                            size_t* count) {
+    return capture_info(stream, status, id, graph, nodes, edges, count);
 }
 
 cudaError_t capture_info_13_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*,
                                  cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**, size_t*)
     VGPU_CUDART_SYMBOL(cudaStreamGetCaptureInfo_ptsz);
-cudaError_t capture_info_13_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*,
-                                 cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**, size_t*) {
-    return capture_status("cudaStreamGetCaptureInfo", per_thread(stream), status);
+cudaError_t capture_info_13_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
+                                 cudaGraph_t* graph, const cudaGraphNode_t** nodes, const cudaGraphEdgeData** edges,
+                                 size_t* count) {
+    return capture_info(per_thread(stream), status, id, graph, nodes, edges, count);
+}
+
+cudaError_t update_13(cudaStream_t stream, cudaGraphNode_t* nodes, const cudaGraphEdgeData* edges, size_t count,
+                      unsigned flags) VGPU_CUDART_SYMBOL(cudaStreamUpdateCaptureDependencies);
+cudaError_t update_13(cudaStream_t stream, cudaGraphNode_t* nodes, const cudaGraphEdgeData* edges, size_t count,
+                      unsigned flags) {
+    return update_dependencies(stream, nodes, edges, count, flags);
+}
+
+cudaError_t update_13_ptsz(cudaStream_t stream, cudaGraphNode_t* nodes, const cudaGraphEdgeData* edges, size_t count,
+                           unsigned flags) VGPU_CUDART_SYMBOL(cudaStreamUpdateCaptureDependencies_ptsz);
+cudaError_t update_13_ptsz(cudaStream_t stream, cudaGraphNode_t* nodes, const cudaGraphEdgeData* edges, size_t count,
+                           unsigned flags) {
+    return update_dependencies(per_thread(stream), nodes, edges, count, flags);
 }
 
 cudaError_t copy_batch_13(void* const* to, const void* const* from, const size_t* bytes, size_t count, void* attributes,

@@ -65,6 +65,17 @@ VGPU_CUDART_PTSZ(cudaStreamAttachMemAsync, (cudaStream_t stream, void* pointer, 
                  (per_thread(stream), pointer, bytes, flags))
 VGPU_CUDART_PTSZ(cudaStreamIsCapturing, (cudaStream_t stream, cudaStreamCaptureStatus* status),
                  (per_thread(stream), status))
+VGPU_CUDART_PTSZ(cudaStreamBeginCapture, (cudaStream_t stream, cudaStreamCaptureMode mode), (per_thread(stream), mode))
+VGPU_CUDART_PTSZ(cudaStreamBeginCaptureToGraph,
+                 (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t* nodes, const cudaGraphEdgeData* edges,
+                  size_t count, cudaStreamCaptureMode mode),
+                 (per_thread(stream), graph, nodes, edges, count, mode))
+VGPU_CUDART_PTSZ(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t* graph), (per_thread(stream), graph))
+VGPU_CUDART_PTSZ(cudaGraphLaunch, (cudaGraphExec_t executable, cudaStream_t stream), (executable, per_thread(stream)))
+VGPU_CUDART_PTSZ(cudaGraphUpload, (cudaGraphExec_t executable, cudaStream_t stream), (executable, per_thread(stream)))
+VGPU_CUDART_PTSZ(cudaGraphInstantiateWithParams,
+                 (cudaGraphExec_t * executable, cudaGraph_t graph, cudaGraphInstantiateParams* how),
+                 (executable, graph, how))
 VGPU_CUDART_PTSZ(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), (event, per_thread(stream)))
 VGPU_CUDART_PTSZ(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsigned flags),
                  (event, per_thread(stream), flags))

@@ -22,9 +22,26 @@ void CUDA_CB run_callback(CUstream stream, CUresult status, void* packed) {
 
 namespace vgpu::cudart {
 
-cudaError_t capture_status(const char* function, cudaStream_t stream, cudaStreamCaptureStatus* status) {
-    return api(function, Needs::kContext,
-               [&] { return cuStreamIsCapturing(stream, reinterpret_cast<CUstreamCaptureStatus*>(status)); });
+cudaError_t capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
+                         cudaGraph_t* graph, const cudaGraphNode_t** nodes, const cudaGraphEdgeData** edges,
+                         size_t* count) {
+    return api("cudaStreamGetCaptureInfo", Needs::kContext, [&] {
+        cuuint64_t number = 0;
+        const CUresult result =
+            cuStreamGetCaptureInfo_v3(stream, reinterpret_cast<CUstreamCaptureStatus*>(status), &number, graph, nodes,
+                                      reinterpret_cast<const CUgraphEdgeData**>(edges), count);
+        if (result == CUDA_SUCCESS && id != nullptr && *status == cudaStreamCaptureStatusActive)
+            *id = number;
+        return result;
+    });
+}
+
+cudaError_t update_dependencies(cudaStream_t stream, cudaGraphNode_t* nodes, const cudaGraphEdgeData* edges,
+                                size_t count, unsigned flags) {
+    return api("cudaStreamUpdateCaptureDependencies", Needs::kContext, [&] {
+        return cuStreamUpdateCaptureDependencies_v2(stream, nodes, reinterpret_cast<const CUgraphEdgeData*>(edges),
+                                                    count, flags);
+    });
 }
 
 }  // namespace vgpu::cudart
@@ -105,7 +122,26 @@ VGPU_CUDART_API cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* 
 }
 
 VGPU_CUDART_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-    return capture_status("cudaStreamIsCapturing", stream, status);
+    return api("cudaStreamIsCapturing", Needs::kContext,
+               [&] { return cuStreamIsCapturing(stream, reinterpret_cast<CUstreamCaptureStatus*>(status)); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+    return api("cudaStreamBeginCapture", Needs::kContext,
+               [&] { return cuStreamBeginCapture(stream, static_cast<CUstreamCaptureMode>(mode)); });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+                                                          const cudaGraphNode_t* nodes, const cudaGraphEdgeData* edges,
+                                                          size_t count, cudaStreamCaptureMode mode) {
+    return api("cudaStreamBeginCaptureToGraph", Needs::kContext, [&] {
+        return cuStreamBeginCaptureToGraph(stream, graph, nodes, reinterpret_cast<const CUgraphEdgeData*>(edges), count,
+                                           static_cast<CUstreamCaptureMode>(mode));
+    });
+}
+
+VGPU_CUDART_API cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+    return api("cudaStreamEndCapture", Needs::kContext, [&] { return cuStreamEndCapture(stream, graph); });
 }
 
 VGPU_CUDART_API cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {

@@ -1,5 +1,5 @@
-// The queries about capture of both CUDA versions, in one form. Only abi12.cpp, abi13.cpp and per_thread.cpp include
-// it.
+// The functions about capture that CUDA 12 and 13 have in different forms, in one form. Only abi12.cpp, abi13.cpp,
+// stream.cpp and per_thread.cpp include it.
 #pragma once
 
 #include "vgpu/cudart/runtime.hpp"
@@ -10,8 +10,11 @@ extern "C" cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device);
 
 namespace vgpu::cudart {
 
-// A valid stream is never being captured, since no capture can begin; a capture's id, graph and edges are then left as
-// they were.
-cudaError_t capture_status(const char* function, cudaStream_t stream, cudaStreamCaptureStatus* status);
+// What is not asked for is null.
+cudaError_t capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
+                         cudaGraph_t* graph = nullptr, const cudaGraphNode_t** nodes = nullptr,
+                         const cudaGraphEdgeData** edges = nullptr, size_t* count = nullptr);
+cudaError_t update_dependencies(cudaStream_t stream, cudaGraphNode_t* nodes, const cudaGraphEdgeData* edges,
+                                size_t count, unsigned flags);
 
 }  // namespace vgpu::cudart

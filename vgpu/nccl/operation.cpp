@@ -9,6 +9,7 @@
 #include "vgpu/nccl/executor.hpp"
 #include "vgpu/nccl/multiprocessors.hpp"
 #include "vgpu/nccl/settings.hpp"
+#include "vgpu/newer_cuda.h"
 #include "vgpu/private.h"
 
 namespace vgpu::nccl {
@@ -46,6 +47,11 @@ class Launch {
     ncclResult_t enqueue(bool& accepted);
 
   private:
+    ncclResult_t launch_on(const std::vector<CUstream>& streams, bool& accepted);
+    ncclResult_t capture_on(const std::vector<CUstream>& streams, bool& accepted);
+    void take_place();
+    static void* launch_again(void* captured);
+    static void forget(void* captured) { delete static_cast<Launch*>(captured); }
     static void CUDA_CB run_on_stream(void* launch);
     void run();
     Outcome run_tasks();
@@ -93,37 +99,72 @@ ncclResult_t Launch::enqueue(bool& accepted) {
     const CommunicatorPtr communicator = communicator_;
     const Current current(communicator->device.context);
     const std::vector<CUstream> all = streams();
+    std::vector<cuuint64_t> ids;
     for (const CUstream stream : all) {
-        CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-        const ncclResult_t result = checked(cuStreamIsCapturing(stream, &capture), "cuStreamIsCapturing");
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+        cuuint64_t& id = ids.emplace_back(0);  // of the stream's capture
+        const ncclResult_t result =
+            checked(cuStreamGetCaptureInfo_v3(stream, &status, &id, nullptr, nullptr, nullptr, nullptr),
+                    "cuStreamGetCaptureInfo");
         if (result != ncclSuccess)
             return result;
-        if (capture != CU_STREAM_CAPTURE_STATUS_NONE) {
-            warn("operations cannot be captured into a graph on virtual GPUs");
+        if (id != ids.front()) {
+            warn("the streams of a group's calls on one communicator must all be captured into one graph, or none");
             return ncclInvalidUsage;
         }
     }
     ctas_ = ctas_of(*communicator, std::any_of(tasks_.begin(), tasks_.end(),
                                                [](const Task& task) { return !point_to_point(task.call.kind); }));
-    TicketLock& order = communicator->family->ticket_lock();
-    const std::lock_guard guard(order.launching());
-    ncclResult_t result = join(all, true);
-    if (result != ncclSuccess)
-        return result;
-    ticket_ = order.next_ticket();
+    const ncclResult_t result = ids.front() != 0 ? capture_on(all, accepted) : launch_on(all, accepted);
+    return result == ncclSuccess ? join(all, false) : result;
+}
+
+// Called while the launch is queued, whose order in the family this is.
+void Launch::take_place() {
+    ticket_ = communicator_->family->ticket_lock().next_ticket();
     for (Task& task : tasks_) {
-        task.call.serial = communicator->next_serial();
+        task.call.serial = communicator_->next_serial();
         log(task, "launch");
     }
-    communicator->operation_launched();
-    result = checked(static_cast<CUresult>(vgpu_launch_kernel(all[0], &Launch::run_on_stream, this)), "cuLaunchKernel");
+    communicator_->operation_launched();
+}
+
+ncclResult_t Launch::launch_on(const std::vector<CUstream>& streams, bool& accepted) {
+    const CommunicatorPtr communicator = communicator_;  // this may be gone as soon as it is queued
+    TicketLock& order = communicator->family->ticket_lock();
+    const std::lock_guard guard(order.launching());
+    ncclResult_t result = join(streams, true);
+    if (result != ncclSuccess)
+        return result;
+    take_place();
+    result =
+        checked(static_cast<CUresult>(vgpu_launch_kernel(streams[0], &Launch::run_on_stream, this)), "cuLaunchKernel");
     if (result != ncclSuccess) {
         communicator->operation_ended();
         return result;
     }
     order.take_ticket();
     accepted = true;
-    return join(all, false);
+    return ncclSuccess;
+}
+
+// The graph owns this object, of which each of its launches makes another.
+ncclResult_t Launch::capture_on(const std::vector<CUstream>& streams, bool& accepted) {
+    const ncclResult_t result = join(streams, true);
+    if (result != ncclSuccess)
+        return result;
+    accepted = true;
+    return checked(static_cast<CUresult>(vgpu_capture_kernel(streams[0], &launch_again, &run_on_stream, &forget, this)),
+                   "cuLaunchKernel");
+}
+
+void* Launch::launch_again(void* captured) {
+    auto launch = std::make_unique<Launch>(*static_cast<Launch*>(captured));
+    TicketLock& order = launch->communicator_->family->ticket_lock();
+    const std::lock_guard guard(order.launching());
+    launch->take_place();
+    order.take_ticket();
+    return launch.release();
 }
 
 void Launch::run_on_stream(void* launch) {

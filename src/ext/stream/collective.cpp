@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <optional>
 
 #include "coll/operands.hpp"
 #include "datatype/element.hpp"
@@ -49,7 +50,9 @@ bool depends_on_node(const Call& call) {
 // One collective that is being queued on the stream.
 class Enqueued {
   public:
-    Enqueued(const Call& call, Communicator& comm) : comm_(comm), scope_(comm.device_stream), call_(call) {
+    Enqueued(const Call& call, Communicator& comm) : comm_(comm), call_(call) {
+        if (!comm.captured)
+            scope_.emplace(comm.device_stream);
         for (std::size_t i = 0; i < call.operands.size(); ++i)
             operands_[i] = call.operands[i];
         call_.operands = {operands_.data(), call.operands.size()};
@@ -85,7 +88,7 @@ class Enqueued {
             if (failure.empty())
                 failure = data.in(comm_);
         if (failure.empty())
-            failure = nccl::Operation::enqueue(nccl::collective(std::move(work_)), comm_.nccl, comm_.device_stream);
+            failure = comm_.enqueue(nccl::collective(std::move(work_)));
         for (StagedOperand& data : brought_)
             if (failure.empty())
                 failure = data.out(comm_);
@@ -113,6 +116,8 @@ class Enqueued {
             const bool as_it_is = why != Reason::kUnaligned && (why == Reason::kNone || layout->contiguous);
             if (count * layout->size == 0 || (here && as_it_is))
                 continue;
+            if (comm_.captured)
+                return not_in_graph(here ? explain(why) : "a buffer is not memory of the stream's GPU");
             StagedOperand& data = brought_[i];
             // MPI_Exscan leaves the first rank without a result.
             const Access access = call_.id == CallId::kExscan && comm_.rank == 0 ? Access::kIn : operand.access;
@@ -132,7 +137,7 @@ class Enqueued {
     }
 
     Communicator& comm_;
-    const device::ScratchInOrder scope_;
+    std::optional<device::ScratchInOrder> scope_;
     Call call_;
     std::array<Operand, kOperands> operands_;
     std::array<StagedOperand, kOperands> brought_;
@@ -154,7 +159,7 @@ int no_stream(CallId id, MPI_Comm comm) {
 int by_host(CallId id, Communicator& comm, Reason reason, std::size_t bytes, const Ordinary& ordinary,
             report::Time start) {
     const auto range = report::tell_route(id, Owner(comm.handle), bytes, Carrier::kStaged, reason);
-    if (const std::string failure = comm.lock_and_wait(); !failure.empty())
+    if (const std::string failure = comm.lock_and_wait(reason); !failure.empty())
         return failed(id, comm, failure);
     const int code = ordinary();
     if (report::enabled)
@@ -165,12 +170,16 @@ int by_host(CallId id, Communicator& comm, Reason reason, std::size_t bytes, con
 // Called under the mutex. Launches what `enqueue` queues, behind the messages that were started before.
 template <typename Enqueue>
 std::string in_order(Communicator& comm, Enqueue enqueue) {
-    std::string failure = comm.trouble();
+    std::string failure = comm.look_at_capture();
+    if (failure.empty())
+        failure = comm.trouble();
     if (failure.empty())
         failure = launch_pending(comm);
     if (!failure.empty())
         return failure;
     failure = enqueue();
+    if (comm.captured)
+        return failure;
     if (failure.empty())
         if (const device::Result recorded = comm.device_stream.record(); recorded != 0)
             failure = device::describe(recorded);
@@ -202,7 +211,7 @@ int collective(CallId id, const Call& call, const Ordinary& ordinary) {
             if (!problem.empty() || reason != Reason::kNone)
                 return problem;
             const auto range = report::tell_route(id, call.owner, bytes, Carrier::kNccl, Reason::kNone,
-                                                  &comm->begin_queuing_collective(id));
+                                                  comm->begin_queuing_collective(id));
             return enqueued.launch();
         });
     }
@@ -226,11 +235,13 @@ int barrier(CallId id, MPI_Comm handle, const Ordinary& ordinary) {
         const std::scoped_lock lock(comm->mutex);
         const std::string failure = in_order(*comm, [&] {
             const auto range = report::tell_route(id, Owner(handle), 0, Carrier::kNccl, Reason::kNone,
-                                                  &comm->begin_queuing_collective(id));
-            const device::ScratchInOrder scope(comm->device_stream);
+                                                  comm->begin_queuing_collective(id));
+            std::optional<device::ScratchInOrder> scope;
+            if (!comm->captured)
+                scope.emplace(comm->device_stream);
             std::string why;
             auto job = nccl::barrier(comm->nccl->context(), why);
-            return job == nullptr ? why : nccl::Operation::enqueue(std::move(job), comm->nccl, comm->device_stream);
+            return job == nullptr ? why : comm->enqueue(std::move(job));
         });
         if (!failure.empty())
             return failed(id, *comm, failure);

@@ -198,8 +198,42 @@ int Communicator::make_nccl(bool& made) {
     return code;
 }
 
+std::string not_in_graph(std::string_view why) {
+    return fmt::format(
+        "its stream is being captured, and no CUDA graph can have this call: {}. What to do: call it "
+        "outside the capture, which stays valid",
+        why);
+}
+
+std::string Communicator::look_at_capture() {
+    using device::Stream;
+    const Stream::Capture capture =
+        device_stream.context() != nullptr ? device_stream.capture() : Stream::Capture::kNone;
+    captured = capture == Stream::Capture::kActive;
+    if (capture == Stream::Capture::kInvalidated)
+        return "the capture of its stream has been invalidated by an earlier error. What to do: end it by "
+               "cudaStreamEndCapture and capture again";
+    if (capture == Stream::Capture::kLegacy)
+        return "its stream is the legacy default stream, which CUDA forbids to use while a stream that synchronises "
+               "with it is captured. What to do: make either with cudaStreamNonBlocking";
+    return {};
+}
+
+std::string Communicator::enqueue(std::unique_ptr<nccl::Job> job) {
+    if (!captured)
+        return nccl::Operation::enqueue(std::move(job), nccl, device_stream);
+    return nccl::Operation::enqueue(std::move(job), nccl, device_stream, &in_graphs.emplace_back());
+}
+
+std::string Communicator::lock_and_wait(Reason why) {
+    const std::scoped_lock lock(mutex);
+    if (std::string failure = look_at_capture(); !failure.empty())
+        return failure;
+    return captured ? not_in_graph(explain(why)) : wait_for_stream();
+}
+
 std::string Communicator::trouble() {
-    if (report::trace::on) {  // work that is done by now gets its end in the trace
+    if (report::trace::on && !captured) {  // work that is done by now gets its end in the trace
         bool done = false;
         device_stream.query(done);
     }
@@ -211,17 +245,20 @@ std::string Communicator::trouble() {
     return why;
 }
 
-report::flight::Operation& Communicator::begin_queuing(CallId id) {
+report::flight::Operation* Communicator::begin_queuing(CallId id) {
+    if (captured)
+        return nullptr;
     last_call_ = id;
     limit_.emplace(settings::values().timeout);
     queued_.end();
     queued_.begin(id, Owner(handle));
-    return queued_;
+    return &queued_;
 }
 
-report::flight::Operation& Communicator::begin_queuing_collective(CallId id) {
-    report::flight::Operation& flight = begin_queuing(id);
-    flight.is_collective(static_cast<std::int64_t>(nccl->id()), ++collectives_);
+report::flight::Operation* Communicator::begin_queuing_collective(CallId id) {
+    report::flight::Operation* const flight = begin_queuing(id);
+    if (flight != nullptr)
+        flight->is_collective(static_cast<std::int64_t>(nccl->id()), ++collectives_);
     return flight;
 }
 
@@ -320,6 +357,7 @@ int Communicator::end() {
     std::string failure;
     if (direct()) {
         const std::scoped_lock lock(mutex);
+        look_at_capture();
         failure = launch_pending(*this);
         pending.clear();
         const auto describe = [&] {
@@ -347,6 +385,7 @@ int Communicator::end() {
         progress::keep_for_ever(std::move(self_sent));
         words->finish();
         queued_.end();
+        in_graphs.clear();
         nccl = nullptr;
         real::Comm_free(&private_comm_);
     }

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "call/call.hpp"
@@ -21,6 +22,7 @@
 #include "ext/stream/size_check.hpp"
 #include "ext/stream/staged_operand.hpp"
 #include "nccl/communicator.hpp"
+#include "nccl/job.hpp"
 #include "progress/wait.hpp"
 #include "report/flight.hpp"
 
@@ -34,6 +36,9 @@ struct SelfSent {
     std::size_t bytes;
     device::Scratch copy;
 };
+
+// The error of a call that no graph can have as a part; `why` is a phrase.
+std::string not_in_graph(std::string_view why);
 
 class Communicator {
   public:
@@ -51,10 +56,19 @@ class Communicator {
     // Waits, driving MPI's progress, until the work queued on the stream so far is done. Returns "" or the error.
     // Called under the mutex.
     std::string wait_for_stream();
-    std::string lock_and_wait() {
-        const std::scoped_lock lock(mutex);
-        return wait_for_stream();
-    }
+    // The same for a call that the host makes for the reason `why`; an error where it would be captured.
+    std::string lock_and_wait(Reason why);
+
+    // Looks whether the stream is being captured into a graph; the first thing of every call, under the mutex. Returns
+    // "" or why nothing can be queued on it.
+    std::string look_at_capture();
+    // What is queued is captured: it runs when the program launches the graph, so its end is neither marked nor
+    // watched, and an error of such a call is this rank's alone.
+    bool captured = false;
+    std::vector<std::shared_ptr<void>> in_graphs;  // what captured work uses
+
+    // Puts a job of NCCL's on the stream.
+    std::string enqueue(std::unique_ptr<nccl::Job> job);
 
     // A failure on this or another rank, as far as is known; if there is one, the communicator is aborted, so that no
     // stream waits for ever.
@@ -65,8 +79,9 @@ class Communicator {
     // Called under the mutex when a call's work is about to be queued on the stream. The flight recorder has the last
     // such call, which stands for those before it, until the stream has come to its end. The program may wait for that
     // outside MPI: the watchdog's thread notices where it never comes, and aborts the NCCL communicator.
-    report::flight::Operation& begin_queuing(CallId id);
-    report::flight::Operation& begin_queuing_collective(CallId id);
+    // Null where the work is captured.
+    report::flight::Operation* begin_queuing(CallId id);
+    report::flight::Operation* begin_queuing_collective(CallId id);
 
     const MPI_Comm handle;
     MPIX_Stream stream = MPIX_STREAM_NULL;

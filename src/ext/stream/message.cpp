@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,7 +46,9 @@ class Batch {
     explicit Batch(Communicator& comm) : comm_(comm) {}
 
     std::string launch(const std::deque<std::shared_ptr<Message>>& messages) {
-        const device::ScratchInOrder scope(comm_.device_stream);
+        std::optional<device::ScratchInOrder> scope;
+        if (!comm_.captured)
+            scope.emplace(comm_.device_stream);
         std::string failure;
         for (const auto& message : messages)
             if (failure.empty() && !message->with_nobody() && !to_self(*message))
@@ -54,8 +58,7 @@ class Batch {
                 if (failure.empty() && to_self(*message) && message->call.send == send)
                     failure = send ? keep(*message) : receive(*message);
         if (failure.empty() && !pieces_.empty())
-            failure =
-                nccl::Operation::enqueue(nccl::transfer(std::move(pieces_), nullptr), comm_.nccl, comm_.device_stream);
+            failure = comm_.enqueue(nccl::transfer(std::move(pieces_), nullptr));
         for (StagedOperand& data : brought_)
             if (failure.empty())
                 failure = data.out(comm_);
@@ -138,9 +141,10 @@ std::size_t bytes_of(const MessageCall& call) {
 }
 
 // All messages of a launch end together: the last one stands for them.
-report::flight::Operation& begin_queuing(Communicator& comm, const MessageCall& call) {
-    report::flight::Operation& flight = comm.begin_queuing(call.id);
-    flight.is_message(call.peer, call.tag);
+report::flight::Operation* begin_queuing(Communicator& comm, const MessageCall& call) {
+    report::flight::Operation* const flight = comm.begin_queuing(call.id);
+    if (flight != nullptr)
+        flight->is_message(call.peer, call.tag);
     return flight;
 }
 
@@ -150,15 +154,38 @@ report::RouteOfCall tell_route(const MessageCall& call, Carrier carrier, Reason 
                               begun);
 }
 
+// Messages are launched where they were begun: within the capture, or outside all. Those of a capture that has ended
+// are dropped, as nothing can launch them any more.
+std::string on_this_side_of_capture(Communicator& comm) {
+    const bool same = std::all_of(comm.pending.begin(), comm.pending.end(),
+                                  [&](const auto& message) { return message->captured == comm.captured; });
+    if (same)
+        return {};
+    if (comm.captured)
+        return "messages that were begun before the capture of its stream are not queued yet. What to do: complete "
+               "them "
+               "by MPIX_Wait_enqueue before the capture begins";
+    std::erase_if(comm.pending, [](const auto& message) {
+        message->launched |= message->captured;
+        return message->captured;
+    });
+    return "messages begun in its stream's capture were not waited for in the capture, and are dropped. What to do: "
+           "complete them by MPIX_Wait_enqueue before the capture ends";
+}
+
 // Launches all pending messages, and `last` where there is one. Called under the mutex.
 std::string launch(Communicator& comm, const std::shared_ptr<Message>& last) {
     if (last != nullptr)
         comm.pending.push_back(last);
     if (comm.pending.empty())
         return {};
+    if (std::string failure = on_this_side_of_capture(comm); !failure.empty()) {
+        std::erase(comm.pending, last);
+        return failure;
+    }
     if (last == nullptr)
-        begin_queuing(comm, comm.pending.back()->call)
-            .route(Carrier::kNccl, Reason::kNone, bytes_of(comm.pending.back()->call));
+        if (auto* const flight = begin_queuing(comm, comm.pending.back()->call); flight != nullptr)
+            flight->route(Carrier::kNccl, Reason::kNone, bytes_of(comm.pending.back()->call));
     std::string failure = Batch(comm).launch(comm.pending);
     std::erase_if(comm.pending, [](const auto& message) { return message->launched; });
     if (last != nullptr && !last->launched) {
@@ -167,6 +194,8 @@ std::string launch(Communicator& comm, const std::shared_ptr<Message>& last) {
             failure =
                 fmt::format("rank {} receives from itself and has sent nothing: it would wait for ever", comm.rank);
     }
+    if (comm.captured)
+        return failure;
     if (!failure.empty())
         comm.fail(failure);
     else if (const device::Result recorded = comm.device_stream.record(); recorded != 0)
@@ -194,6 +223,20 @@ std::string refusal(const MessageCall& call) {
                : "MPI_ANY_SOURCE: who has sent is not known when the receive is queued on the stream: name the source";
 }
 
+// Why a message cannot be captured, where it is.
+std::string refusal(const MessageCall& call, const Communicator& comm) {
+    if (!comm.captured || call.peer == MPI_PROC_NULL || call.count == 0)
+        return {};
+    if (call.peer == comm.rank)
+        return not_in_graph("a message to the rank itself; cudaMemcpyAsync can be captured");
+    const auto layout = datatype::layout_of(call.type);
+    if (!layout->contiguous)
+        return not_in_graph(explain(Reason::kDerivedType));
+    return StagedOperand::is_here(comm, static_cast<std::byte*>(call.address) + layout->true_lb)
+               ? std::string{}
+               : not_in_graph("a buffer is not memory of the stream's GPU");
+}
+
 void fill(const Message& message, MPI_Status* status) {
     if (status == MPI_STATUS_IGNORE)
         return;
@@ -213,7 +256,7 @@ void tell(const MessageCall& call, Carrier carrier, Reason reason, report::Time 
 // The host makes the call, once the stream's work is done.
 int by_host(const MessageCall& call, Communicator& comm, const Ordinary& ordinary, report::Time start) {
     const auto range = tell_route(call, Carrier::kStaged, comm.reason);
-    if (const std::string failure = comm.lock_and_wait(); !failure.empty())
+    if (const std::string failure = comm.lock_and_wait(comm.reason); !failure.empty())
         return failed(call, comm, failure);
     const int code = ordinary();
     tell(call, Carrier::kStaged, comm.reason, start);
@@ -246,9 +289,14 @@ int message(const MessageCall& call, MPI_Status* status, const Ordinary& ordinar
     const auto made = std::make_shared<Message>(Message{call, comm});
     {
         const std::scoped_lock lock(comm->mutex);
-        std::string failure = comm->trouble();
+        std::string failure = comm->look_at_capture();
+        if (failure.empty())
+            failure = refusal(call, *comm);
+        if (failure.empty())
+            failure = comm->trouble();
         if (failure.empty()) {
-            const auto range = tell_route(call, Carrier::kNccl, Reason::kNone, &begin_queuing(*comm, call));
+            made->captured = comm->captured;
+            const auto range = tell_route(call, Carrier::kNccl, Reason::kNone, begin_queuing(*comm, call));
             failure = launch(*comm, made);
         }
         if (!failure.empty())
@@ -271,10 +319,20 @@ int begin_message(const MessageCall& call, MPI_Request* request, const Ordinary&
         return by_host(call, *comm, ordinary, start);
     if (const std::string why = refusal(call); !why.empty())
         return failed(call, *comm, why);
+    const auto made = std::make_shared<Message>(Message{call, comm});
+    std::string failure;
+    {
+        const std::scoped_lock lock(comm->mutex);
+        failure = comm->look_at_capture();
+        if (failure.empty())
+            failure = refusal(call, *comm);
+        made->captured = comm->captured;
+    }
+    if (!failure.empty())
+        return failed(call, *comm, failure);
     if (const int code = real::Recv_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, call.comm, request);
         code != MPI_SUCCESS)
         return code;
-    const auto made = std::make_shared<Message>(Message{call, comm});
     const auto range = tell_route(call, Carrier::kNccl, Reason::kNone);
     {
         const std::scoped_lock lock(comm->mutex);
@@ -307,7 +365,9 @@ int wait_all(const char* name, int count, MPI_Request* array, MPI_Status* status
                                     fmt::format("{}: the request's communicator has been freed", name));
             continue;
         }
-        std::string failure = comm.trouble();
+        std::string failure = comm.look_at_capture();
+        if (failure.empty())
+            failure = comm.trouble();
         if (failure.empty() && !waited->launched)
             failure = launch(comm, nullptr);
         if (failure.empty() && !waited->launched && !waited->with_nobody())

@@ -12,6 +12,7 @@ namespace swy::stream {
 struct Message {
     MessageCall call;
     std::shared_ptr<Communicator> comm;
+    bool captured = false;  // begun while the stream was being captured
     bool launched = false;
 
     std::size_t bytes() const;

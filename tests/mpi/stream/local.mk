@@ -1,8 +1,14 @@
 # Communication in the order of CUDA streams.
-stream_tests = tests/mpi/stream/mistakes tests/mpi/stream/no_wait tests/mpi/stream/random
+stream_tests = tests/mpi/stream/beside_capture tests/mpi/stream/captured tests/mpi/stream/mistakes tests/mpi/stream/no_wait tests/mpi/stream/random
 EXTRA_PROGRAMS += $(stream_tests) tests/mpi/stream/counted tests/mpi/stream/unended
 TESTS += $(stream_tests) tests/mpi/stream/counted.test tests/mpi/stream/unended.test
 EXTRA_DIST += tests/mpi/stream/counted.test tests/mpi/stream/unended.test
+tests_mpi_stream_beside_capture_SOURCES = tests/mpi/stream/beside_capture.cpp tests/mpi/gpu.hpp
+tests_mpi_stream_beside_capture_LDADD = $(RELINKED_LIBS) -lpthread
+tests_mpi_stream_beside_capture_LDFLAGS = $(RELINKED_LINK)
+tests_mpi_stream_captured_SOURCES = tests/mpi/stream/captured.cpp tests/mpi/stream/queue.hpp tests/mpi/gpu.hpp
+tests_mpi_stream_captured_LDADD = $(RELINKED_LIBS)
+tests_mpi_stream_captured_LDFLAGS = $(RELINKED_LINK)
 tests_mpi_stream_counted_SOURCES = tests/mpi/stream/counted.cpp tests/mpi/stream/queue.hpp tests/mpi/gpu.hpp
 tests_mpi_stream_counted_LDADD = $(RELINKED_LIBS)
 tests_mpi_stream_counted_LDFLAGS = $(RELINKED_LINK)

@@ -215,17 +215,6 @@ TEST_F(Stream, Values_in_memory_hold_a_stream_and_are_written_in_its_order) {
     EXPECT_EQ(cuStreamWriteValue32(waiting, word + 16, 5, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(Stream, Capture_is_refused_and_no_stream_ever_captures) {
-    VIRTUAL_ONLY("refusal of captures");
-    const CUstream work = stream();
-    EXPECT_EQ(cuStreamBeginCapture(work, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_NOT_SUPPORTED);
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    EXPECT_EQ(cuStreamIsCapturing(work, &status), CUDA_SUCCESS);
-    EXPECT_EQ(status, CU_STREAM_CAPTURE_STATUS_NONE);
-    CUgraph graph = nullptr;
-    EXPECT_EQ(cuStreamEndCapture(work, &graph), CUDA_ERROR_ILLEGAL_STATE);
-}
-
 TEST_F(Stream, Ending_a_process_with_work_pending_for_ever_neither_hangs_nor_crashes) {
     const auto begin = std::chrono::steady_clock::now();
     const auto ended = run("StreamChild.DISABLED_ends_with_work_pending");

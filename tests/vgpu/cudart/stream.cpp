@@ -156,25 +156,71 @@ TEST_F(Stream, null_is_the_threads_own_in_the_per_thread_forms) {
     EXPECT_EQ(cudaStreamSynchronize_ptsz(nullptr), cudaSuccess);
 }
 
-TEST_F(Stream, capture_is_refused_and_never_under_way) {
-    VIRTUAL_ONLY("refusal of captures");
-    EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), cudaErrorNotSupported);
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+TEST_F(Stream, a_capture_becomes_a_graph_that_runs_at_each_launch) {
+    int* memory = nullptr;
+    int value = 0;
+    ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&memory), 2 * sizeof(int)), cudaSuccess);
+    ASSERT_EQ(cudaMemset(memory, 0, 2 * sizeof(int)), cudaSuccess);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     EXPECT_EQ(cudaStreamIsCapturing(stream_, &status), cudaSuccess);
-    EXPECT_EQ(status, cudaStreamCaptureStatusNone);
-    status = cudaStreamCaptureStatusActive;
+    EXPECT_EQ(status, cudaStreamCaptureStatusActive);
+    ASSERT_EQ(cudaMemsetAsync(memory, 1, sizeof(int), stream_), cudaSuccess);
     unsigned long long id = 0;
-    EXPECT_EQ(cudaStreamGetCaptureInfo(stream_, &status, &id, nullptr, nullptr, nullptr, nullptr), cudaSuccess);
-    EXPECT_EQ(status, cudaStreamCaptureStatusNone);
+    const cudaGraphNode_t* nodes = nullptr;
+    size_t count = 0;
+    EXPECT_EQ(cudaStreamGetCaptureInfo(stream_, &status, &id, nullptr, &nodes, nullptr, &count), cudaSuccess);
+    ASSERT_EQ(count, 1U);
+    cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+    EXPECT_EQ(cudaGraphNodeGetType(nodes[0], &type), cudaSuccess);
+    EXPECT_EQ(type, cudaGraphNodeTypeMemset);
+    ASSERT_EQ(cudaMemcpyAsync(memory + 1, memory, sizeof(int), cudaMemcpyDeviceToDevice, stream_), cudaSuccess);
     cudaGraph_t graph = nullptr;
-    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorNotSupported);
-    EXPECT_EQ(cudaGraphCreate(&graph, 0), cudaErrorNotSupported);
-    EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
+    ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+    EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &count), cudaSuccess);
+    EXPECT_EQ(count, 2U);
+    cudaGraphExec_t executable = nullptr;
+    ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(cudaMemcpy(&value, memory + 1, sizeof value, cudaMemcpyDeviceToHost), cudaSuccess);
+        EXPECT_EQ(value, 0);
+        ASSERT_EQ(cudaGraphLaunch(executable, stream_), cudaSuccess);
+        ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+        EXPECT_EQ(cudaMemcpy(&value, memory + 1, sizeof value, cudaMemcpyDeviceToHost), cudaSuccess);
+        EXPECT_EQ(value, 0x01010101);
+        ASSERT_EQ(cudaMemset(memory, 0, 2 * sizeof(int)), cudaSuccess);
+        ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    }
+    EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST_F(Stream, what_a_capture_forbids_invalidates_it) {
+    cudaGraph_t graph = nullptr;
+    void* memory = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorIllegalState);
+    ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    EXPECT_EQ(cudaMalloc(&memory, 64), cudaErrorStreamCaptureUnsupported);
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
+    ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
     EXPECT_EQ(mode, cudaStreamCaptureModeGlobal);
+    EXPECT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
     EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
     EXPECT_EQ(mode, cudaStreamCaptureModeRelaxed);
+    ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    cudaStream_t blocking = nullptr;
+    ASSERT_EQ(cudaStreamCreate(&blocking), cudaSuccess);
+    ASSERT_EQ(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaErrorStreamCaptureImplicit);
+    EXPECT_EQ(cudaStreamEndCapture(blocking, &graph), cudaErrorStreamCaptureInvalidated);
+    EXPECT_EQ(cudaStreamDestroy(blocking), cudaSuccess);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorStreamCaptureInvalidated);
 }
 
 TEST(Fault, DISABLED_third_malloc) {
