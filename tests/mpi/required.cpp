@@ -1,7 +1,7 @@
 // SWITCHYARD_NCCL=require: a call on device memory that would be staged for a reason that can be mended is an error on
-// all its ranks, which says why and what to do, and the next call works. Small calls, calls on host memory and calls
-// for which NCCL has no operation go on. The argument is what keeps the ranks from NCCL: that two have one GPU, that
-// NCCL is not there, or that some pass host memory.
+// all its ranks, which says why and what to do, and the next call works. Small calls, calls on host memory, calls for
+// which NCCL has no operation and messages that need neither NCCL nor host memory go on. The argument is what keeps the
+// ranks from NCCL: that two have one GPU, that NCCL is not there, or that some pass host memory.
 // launch: --relinked -n 2 --gpus 1 -x SWITCHYARD_NCCL=require -- gpu
 // launch: --relinked -n 2 --gpus 2 -x SWITCHYARD_NCCL=require -x SWITCHYARD_NCCL_LIBRARY=/none/libnccl.so.2 -- library
 // launch: --relinked -n 3 --gpus 3 -x SWITCHYARD_NCCL=require -- memory
@@ -68,12 +68,12 @@ class Data {
     int allreduce(MPI_Op op = MPI_SUM, MPI_Datatype type = MPI_DOUBLE) const {
         return MPI_Allreduce(in(), out(), count_, type, op, MPI_COMM_WORLD);
     }
-    void expect_sum(int code, const char* what) const {
+    void expect_sum(int code, const char* what) const { expect_all(size * (size + 1) / 2.0, code, what); }
+    void expect_all(double right, int code, const char* what) const {
         const std::vector<std::byte> bytes = out_.read();
         double ends[2];
         std::memcpy(&ends[0], bytes.data(), sizeof(double));
         std::memcpy(&ends[1], bytes.data() + bytes.size() - sizeof(double), sizeof(double));
-        const double right = size * (size + 1) / 2.0;
         expect(code == MPI_SUCCESS && ends[0] == right && ends[1] == right, std::string(what) + ": " + text_of(code));
         out_.write(bytes_of(0, count_));
     }
@@ -140,6 +140,15 @@ void messages_are_refused(const Data& data) {
     }
 }
 
+// They go from device memory to device memory, which is not staging.
+void messages_go_on(const Data& data) {
+    if (rank < 2) {
+        const int code = MPI_Sendrecv(data.in(), data.count(), MPI_DOUBLE, 1 - rank, 9, data.out(), data.count(),
+                                      MPI_DOUBLE, 1 - rank, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        data.expect_all(2.0 - rank, code, "a message between devices");
+    }
+}
+
 void others_go_on(const Data& small, const Data& host) {
     small.expect_sum(small.allreduce(), "a small sum");
     for (int round = 0; round < 8; ++round)
@@ -182,7 +191,10 @@ int main(int argc, char** argv) {
     const Data& refused = mixed && rank == 0 ? host : device;
     for (int round = 0; round < 3; ++round) {
         collectives_are_refused(refused);
-        messages_are_refused(refused);
+        if (mixed)
+            messages_are_refused(refused);
+        else
+            messages_go_on(refused);
         others_go_on(small, host);
         if (mixed)
             device.expect_sum(device.allreduce(), "a sum over NCCL");
