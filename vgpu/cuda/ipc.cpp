@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "vgpu/core/settings.hpp"
 #include "vgpu/cuda/release.hpp"
 
 using namespace vgpu;

@@ -4,6 +4,8 @@
 #include <mutex>
 
 #include "vgpu/core/allocations.hpp"
+#include "vgpu/core/context.hpp"
+#include "vgpu/core/process.hpp"
 
 namespace vgpu {
 

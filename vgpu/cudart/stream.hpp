@@ -7,6 +7,9 @@
 // Headers of before CUDA 12.3 and 12.8 lack these.
 typedef struct cudaGraphEdgeData_st cudaGraphEdgeData;
 extern "C" cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device);
+extern "C" cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+                                                     const cudaGraphNode_t* nodes, const cudaGraphEdgeData* edges,
+                                                     size_t count, cudaStreamCaptureMode mode);
 
 namespace vgpu::cudart {
 
