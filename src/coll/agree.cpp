@@ -130,11 +130,30 @@ bool may_be_alone(const comm::State& comm, const Decision& decision) {
 }
 
 // `answer` becomes the greatest of all ranks'. Returns how it has ended.
-Agreement::End call_the_roll(const comm::State& comm, const comm::Launch& name, const char* did, int& answer) {
-    RollCall roll(comm, comm::id_of(comm.number, name), answer, patience(comm), did);
+Agreement::End call_the_roll(const comm::State& comm, const comm::Launch& name, RollCall::For question, const char* did,
+                             comm::Answer& answer) {
+    RollCall roll(comm, comm::id_of(comm.number, name), question, std::move(answer), patience(comm), did);
     Agreement::End end = wait_for(roll.agreement());
     answer = roll.greatest();
     return end;
+}
+
+Decision agree_by_roll(const comm::State& comm, std::uint64_t sequence, const VoteRecord& mine) {
+    comm::Answer votes(mine.begin(), mine.end());
+    const Agreement::End end = call_the_roll(comm, {sequence}, RollCall::For::kVotes, kEntered, votes);
+    VoteRecord all{};
+    std::copy(votes.begin(), votes.end(), all.begin());
+    return decision_at(end, all, MPI_SUCCESS);
+}
+
+Decision exchange_votes(comm::State& comm, const Fingerprint& print, const std::shared_ptr<VoteExchange>& votes,
+                        const progress::Deadline& deadline) {
+    if (has_page(comm))
+        return agree_by_page(comm, print, votes, deadline);
+    // A reduction by MPI that does not block may be taken for one of MPI_Comm_idup's.
+    if (comm.duplicated && comm.number != 0)
+        return agree_by_roll(comm, print.sequence, votes->mine);
+    return agree_by_mpi(comm, print.sequence, votes, deadline);
 }
 
 }  // namespace
@@ -159,10 +178,9 @@ Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprin
     fill_print(votes->mine, print);
     fill_time(votes->mine, time_of_vote());
     const progress::Deadline deadline(settings::values().timeout, comm.handle);
-    Decision decision = has_page(comm) ? agree_by_page(comm, print, votes, deadline)
-                                       : agree_by_mpi(comm, print.sequence, votes, deadline);
-    if (int none = 0; may_be_alone(comm, decision))
-        if (const Agreement::End end = call_the_roll(comm, {print.sequence}, kEntered, none);
+    Decision decision = exchange_votes(comm, print, votes, deadline);
+    if (comm::Answer none; may_be_alone(comm, decision))
+        if (const Agreement::End end = call_the_roll(comm, {print.sequence}, RollCall::For::kPresence, kEntered, none);
             end.how != Agreement::End::How::kComplete)
             decision = decision_at(end, {}, MPI_SUCCESS);
     if (decision.state == Decision::State::kTimeout || decision.state == Decision::State::kMpiError)
@@ -173,12 +191,12 @@ Decision agree(const Call& call, comm::State& comm, const Vote& vote, Fingerprin
 // The starts of persistent calls, which count from 1, have other names.
 Decision ask(comm::State& comm, const Fingerprint& print, int number, Reason mine) {
     const comm::Launch name{print.sequence, -static_cast<std::uint64_t>(number)};
-    int answer = static_cast<int>(mine);
-    const Agreement::End end = call_the_roll(comm, name, "ended the set-up of NCCL", answer);
+    comm::Answer answer{static_cast<std::int64_t>(mine)};
+    const Agreement::End end = call_the_roll(comm, name, RollCall::For::kPresence, "ended the set-up of NCCL", answer);
     if (end.how != Agreement::End::How::kComplete)
         return decision_at(end, {}, MPI_SUCCESS);
     Decision decision;
-    decision.obstacle = static_cast<Reason>(answer);
+    decision.obstacle = static_cast<Reason>(answer.front());
     return decision;
 }
 

@@ -25,7 +25,7 @@ std::optional<std::string> PendingAgreement::step() {
     if (!end.has_value())
         return std::nullopt;
     if (end->how == Agreement::End::How::kComplete && !roll_ && what_ != 0 && some_came_late(exchange_->spread())) {
-        roll_.emplace(comm_, what_, 0, settings::values().timeout, did_);
+        roll_.emplace(comm_, what_, RollCall::For::kPresence, comm::Answer{}, settings::values().timeout, did_);
         return std::nullopt;
     }
     return end->how == Agreement::End::How::kFailed ? "the agreement of the ranks failed" : std::move(end->why);

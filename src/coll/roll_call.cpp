@@ -31,11 +31,12 @@ AgreementTransport::State RollTransport::step() {
         comm::tell_waiting({comm::ranks_in_world(comm_).front()}, comm_.rank, what_, greatest_);
     told_ |= !first;
     comm::receive_failures();
-    const std::map<int, int> answers = comm::ranks_waiting(first ? what_ : result_);
+    const std::map<int, comm::Answer> answers = comm::ranks_waiting(first ? what_ : result_);
     if (answers.size() < (first ? static_cast<std::size_t>(comm_.size) - 1 : 1))
         return State::kPending;
     for (const auto& [rank, answer] : answers)
-        greatest_ = std::max(greatest_, answer);
+        for (std::size_t i = 0; i < greatest_.size(); ++i)
+            greatest_[i] = std::max(greatest_[i], answer[i]);
     if (!told_)
         comm::tell_waiting(comm::ranks_in_world(comm_), comm_.rank, result_, greatest_);
     told_ = true;
@@ -46,9 +47,10 @@ bool RollTransport::has_arrived(int rank) const {
     return comm::ranks_waiting(what_).count(rank) != 0;
 }
 
-RollCall::RollCall(const comm::State& comm, comm::OperationId what, int answer, double patience, const char* did)
+RollCall::RollCall(const comm::State& comm, comm::OperationId what, For question, comm::Answer answer, double patience,
+                   const char* did)
     : deadline_(settings::values().timeout, comm.handle),
-      transport_(comm, call::mix(what), answer),
+      transport_(comm, call::mix(what + static_cast<std::uint8_t>(question)), std::move(answer)),
       messages_(comm, patience > 0 ? what : 0),
       agreement_({comm.rank, comm.size}, transport_, messages_, deadline_, patience, did) {}
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "call/hash.hpp"
 #include "coll/agreement.hpp"
@@ -23,15 +24,15 @@ bool some_came_late(std::int64_t spread);
 // What the votes' times are told by: milliseconds of a clock that all ranks have. 0 where no rank gives up.
 std::int64_t time_of_vote();
 
-// Each rank tells rank 0 by a message of the job that it is here, with an answer, and rank 0 tells all the greatest
-// one. Such messages are no calls on the communicator: ranks that have given the agreement up, and send none, are in
-// step for the next call all the same, and messages of such an agreement have its id, by which no other takes them. Nor
-// do they meet what MPI_Comm_idup sends on the communicator while it is under way, as calls of ours that do not block
-// would.
+// Each rank tells rank 0 by a message of the job that it is here, with an answer of some numbers, and rank 0 tells all
+// the greatest of each. Such messages are no calls on the communicator: ranks that have given the agreement up, and
+// send none, are in step for the next call all the same, and messages of such an agreement have its id, by which no
+// other takes them. Nor do they meet what MPI_Comm_idup sends on the communicator while it is under way, as calls of
+// ours that do not block would.
 class RollTransport final : public AgreementTransport {
   public:
-    RollTransport(const comm::State& comm, comm::OperationId what, int mine)
-        : comm_(comm), what_(what), greatest_(mine) {}
+    RollTransport(const comm::State& comm, comm::OperationId what, comm::Answer mine)
+        : comm_(comm), what_(what), greatest_(std::move(mine)) {}
     ~RollTransport() override;
     RollTransport(const RollTransport&) = delete;
     RollTransport& operator=(const RollTransport&) = delete;
@@ -39,12 +40,12 @@ class RollTransport final : public AgreementTransport {
     State step() override;
     bool has_arrived(int rank) const override;
     bool waits(int rank) const override { return has_arrived(rank); }
-    int greatest() const { return greatest_; }  // once it is complete
+    const comm::Answer& greatest() const { return greatest_; }  // once it is complete
 
   private:
     const comm::State& comm_;
     const comm::OperationId what_, result_ = call::mix(what_);  // ids of the two kinds of messages
-    int greatest_;
+    comm::Answer greatest_;
     bool told_ = false;
 };
 
@@ -52,13 +53,17 @@ class RollTransport final : public AgreementTransport {
 // what it is about.
 class RollCall {
   public:
+    // Of one agreement there may be a roll call for each.
+    enum class For : std::uint8_t { kVotes, kPresence };
+
     // `what` is the id among the ranks of what it is about; the ranks tell by messages that they give it up where
     // `patience` is not 0, which is as in Agreement. `answer` and `did` are as in RollTransport and Agreement.
-    RollCall(const comm::State& comm, comm::OperationId what, int answer, double patience, const char* did);
+    RollCall(const comm::State& comm, comm::OperationId what, For question, comm::Answer answer, double patience,
+             const char* did);
 
     Agreement& agreement() { return agreement_; }
     const Agreement& agreement() const { return agreement_; }
-    int greatest() const { return transport_.greatest(); }  // of the answers, once it is complete
+    const comm::Answer& greatest() const { return transport_.greatest(); }  // of the answers, once it is complete
 
   private:
     const progress::Deadline deadline_;

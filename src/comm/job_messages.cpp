@@ -1,8 +1,10 @@
 #include "comm/job_messages.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -24,15 +26,17 @@ int own_rank = -1;  // in `control`
 // How long an announcement waits for ranks that may not be in MPI.
 constexpr double kAnnouncementSeconds = 20;
 
-// A failure message: sent as bytes, small enough that MPI sends it at once. That a rank waits is told without a text.
-struct FailureMessage {
+// Sent as bytes, small enough that MPI sends it at once, and as far as `content` is filled in.
+struct Message {
+    enum class Kind : std::int16_t { kFailed, kWaiting };
     OperationId what = 0;
     std::int32_t rank = 0;
-    std::int16_t waiting = 0;  // 1: the rank waits; 0: it has failed
-    std::int16_t answer = 0;   // with `waiting`
-    std::array<char, 496> why{};
+    Kind kind = Kind::kFailed;
+    std::int16_t bytes = 0;                // of the content
+    std::array<std::byte, 496> content{};  // why it has failed; of a rank that waits, its answer
 };
-static_assert(sizeof(FailureMessage) == 512, "sent as bytes: no padding");
+static_assert(sizeof(Message) == 512, "sent as bytes: no padding");
+static_assert(sizeof(Message::content) == kMostNumbers * sizeof(std::int64_t));
 
 // Failure messages received, by operation: two threads may wait for different ones, and each may receive the other's.
 struct Received {
@@ -44,7 +48,8 @@ struct Received {
     std::map<OperationId, Reports> failures;
     struct Waiting {
         OperationId what = 0;
-        int rank = 0, answer = 0;
+        int rank = 0;
+        Answer answer;
     };
     std::deque<Waiting> waiting;
     std::atomic<std::size_t> failed_operations{0};  // the size of `failures`: 0 as a rule, and asked often
@@ -54,7 +59,7 @@ struct Received {
 // Receives of failure messages are always posted, so that MPI takes a message in whatever call it is, and the sender
 // knows when.
 struct Posted {
-    FailureMessage message;
+    Message message;
     MPI_Request request = MPI_REQUEST_NULL;
 };
 std::array<Posted, 4> posted;
@@ -79,18 +84,21 @@ Received& received() {
     return *all;
 }
 
-void keep(const FailureMessage& message) {
+void keep(const Message& message) {
     constexpr std::size_t kMostWaiting = 1 << 16;
     const std::scoped_lock lock(received().mutex);
-    if (message.waiting != 0) {
-        received().waiting.push_back({message.what, message.rank, message.answer});
+    if (message.kind == Message::Kind::kWaiting) {
+        Answer answer(static_cast<std::size_t>(message.bytes) / sizeof(std::int64_t));
+        std::memcpy(answer.data(), message.content.data(), answer.size() * sizeof(std::int64_t));
+        received().waiting.push_back({message.what, message.rank, std::move(answer)});
         if (received().waiting.size() > kMostWaiting)
             received().waiting.pop_front();
         return;
     }
     Received::Reports& reports = received().failures[message.what];
     if (reports.ranks++ == 0)
-        reports.first = {message.rank, message.why.data()};
+        reports.first = {message.rank, std::string(reinterpret_cast<const char*>(message.content.data()),
+                                                   static_cast<std::size_t>(message.bytes))};
     received().failed_operations.store(received().failures.size(), std::memory_order_release);
 }
 
@@ -109,11 +117,11 @@ int reports_of(OperationId what, Failure* first) {
 
 // Does not block. Returns MPI's code. With `taken`, adds requests that are complete when the receivers have the
 // message, which stays until then.
-int send(const std::vector<int>& world, const std::shared_ptr<FailureMessage>& message,
+int send(const std::vector<int>& world, const std::shared_ptr<Message>& message,
          std::vector<MPI_Request>* taken = nullptr) {
     if (control == MPI_COMM_NULL)
         return MPI_ERR_COMM;
-    const int bytes = message->waiting != 0 ? offsetof(FailureMessage, why) : sizeof *message;
+    const int bytes = static_cast<int>(offsetof(Message, content)) + message->bytes;
     for (const int peer : world) {
         if (peer == own_rank || peer < 0)
             continue;
@@ -133,10 +141,19 @@ int send(const std::vector<int>& world, const std::shared_ptr<FailureMessage>& m
     return MPI_SUCCESS;
 }
 
-std::shared_ptr<FailureMessage> failure(OperationId what, int rank, const std::string& why) {
-    auto message = std::make_shared<FailureMessage>(FailureMessage{what, rank});
-    why.copy(message->why.data(), message->why.size() - 1);
+// What does not fit is cut.
+std::shared_ptr<Message> message_of(Message::Kind kind, OperationId what, int rank, const void* content,
+                                    std::size_t bytes) {
+    auto message = std::make_shared<Message>(Message{what, rank, kind});
+    bytes = std::min(bytes, message->content.size());
+    message->bytes = static_cast<std::int16_t>(bytes);
+    if (bytes != 0)
+        std::memcpy(message->content.data(), content, bytes);
     return message;
+}
+
+std::shared_ptr<Message> failure(OperationId what, int rank, const std::string& why) {
+    return message_of(Message::Kind::kFailed, what, rank, why.data(), why.size());
 }
 
 }  // namespace
@@ -184,14 +201,14 @@ int tell_failure(const std::vector<int>& world, int rank, OperationId what, cons
     return send(world, failure(what, rank, why));
 }
 
-int tell_waiting(const std::vector<int>& world, int rank, OperationId what, int answer) {
+int tell_waiting(const std::vector<int>& world, int rank, OperationId what, const Answer& answer) {
     return send(world,
-                std::make_shared<FailureMessage>(FailureMessage{what, rank, 1, static_cast<std::int16_t>(answer)}));
+                message_of(Message::Kind::kWaiting, what, rank, answer.data(), answer.size() * sizeof(std::int64_t)));
 }
 
 Announcement::Announcement(const std::vector<int>& world, int rank, OperationId what, const std::string& why)
     : deadline_(kAnnouncementSeconds) {
-    const std::shared_ptr<FailureMessage> message = failure(what, rank, why);
+    const std::shared_ptr<Message> message = failure(what, rank, why);
     send(world, message, &pending_);
     message_ = message;
 }
@@ -209,8 +226,8 @@ bool Announcement::done() {
     return rc != MPI_SUCCESS || all != 0 || deadline_.passed();
 }
 
-std::map<int, int> ranks_waiting(OperationId what) {
-    std::map<int, int> ranks;
+std::map<int, Answer> ranks_waiting(OperationId what) {
+    std::map<int, Answer> ranks;
     const std::scoped_lock lock(received().mutex);
     for (const Received::Waiting& one : received().waiting)
         if (one.what == what)

@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -66,11 +67,14 @@ struct Failure {
 };
 bool failure_known(OperationId what, Failure* first = nullptr);
 
-// tell_waiting() tells other ranks that this one waits in the operation, and what its answer is where there is a
-// question (of 16 bits); ranks_waiting() returns the ranks whose messages of that kind have arrived, each with its
-// answer. The oldest of 65536 are forgotten.
-int tell_waiting(const std::vector<int>& world, int rank, OperationId what, int answer = 0);
-std::map<int, int> ranks_waiting(OperationId what);
+// What a rank answers where the operation asks a question: at most kMostNumbers.
+using Answer = std::vector<std::int64_t>;
+inline constexpr std::size_t kMostNumbers = 62;
+
+// tell_waiting() tells other ranks that this one waits in the operation, and its answer; ranks_waiting() returns the
+// ranks whose messages of that kind have arrived, each with its answer. The oldest of 65536 are forgotten.
+int tell_waiting(const std::vector<int>& world, int rank, OperationId what, const Answer& answer = {});
+std::map<int, Answer> ranks_waiting(OperationId what);
 void forget_waiting(OperationId what);  // drops those that have arrived
 
 // Have the failure messages of `others` ranks been received? Then drops them, so that none is left over: called after

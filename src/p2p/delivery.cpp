@@ -96,8 +96,9 @@ void Receive::choose() {
         clear_.how = How::kStaged;
         clear_.reason = Reason::kMixed;
     }
-    if (clear_.how == How::kStaged)
-        mapped::choose(*envelope_, payload_, clear_, block_);
+    choosing_ = clear_.how == How::kStaged && !mapped::choose(*envelope_, payload_, clear_, block_, claim_);
+    if (choosing_)
+        return;
     std::string why = clear_.how == How::kStaged ? error::refusal(clear_.reason) : "";
     if (!why.empty())
         clear_.how = How::kRefused;
@@ -202,6 +203,7 @@ report::trace::ArrowEnd Receive::arrow() const {
 
 void Receive::end(const std::string& failure) {
     leave_receive(slot_);
+    claim_.reset();
     pack::Packed::take_back(payload_);
     if (clear_.how == How::kCopy)
         if (Send* send = find_send(envelope_->id))
@@ -238,6 +240,7 @@ void Receive::give_up(const std::string& why) {
         if (block_)  // the sender may be writing there
             progress::keep_for_ever(std::move(block_));
         choosing_ = false;
+        claim_.reset();
         leave_receive(slot_);
         fail(MPI_ERR_OTHER, fmt::format("{}: {}", received_as(*this, source_, tag_, bytes_), why));
     }

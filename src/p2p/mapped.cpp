@@ -1,7 +1,9 @@
 #include "p2p/mapped.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "p2p/devices.hpp"
 #include "p2p/service.hpp"
@@ -13,6 +15,12 @@ namespace {
 std::set<int>& cannot_map() {
     static auto* ranks = new std::set<int>;  // not destroyed at exit
     return *ranks;
+}
+
+// Of the messages that use blocks, by their sender and the blocks' context.
+std::map<std::pair<int, device::Context>, std::weak_ptr<void>>& claims() {
+    static auto* all = new std::map<std::pair<int, device::Context>, std::weak_ptr<void>>;  // not destroyed at exit
+    return *all;
 }
 
 // Not where a later message may go over NCCL, nor where the program has asked for host memory.
@@ -43,14 +51,21 @@ void describe(const pack::Payload& payload, call::Envelope& envelope) {
         envelope.host = pair_comms::device_here(payload.where.ordinal).host;
 }
 
-void choose(const call::Envelope& envelope, const pack::Payload& payload, Control& clear, device::Mappable& block) {
+bool choose(const call::Envelope& envelope, const pack::Payload& payload, Control& clear, device::Mappable& block,
+            Claim& claim) {
     const auto from = static_cast<int>(envelope.sender);
     if (!envelope.maps || !lasts(clear.reason) || from == own_rank() || !can_be_mapped(payload) ||
-        envelope.host != pair_comms::device_here(payload.where.ordinal).host || cannot_map().count(from) != 0 ||
-        device::Mappable::acquire(payload.where.context, block) != 0)
-        return;
+        envelope.host != pair_comms::device_here(payload.where.ordinal).host || cannot_map().count(from) != 0)
+        return true;
+    const std::pair user(from, payload.where.context);
+    if (device::Mappable::acquire(payload.where.context, block) != 0)
+        return claims()[user].expired();
+    claim = claims()[user].lock();
+    if (claim == nullptr)
+        claims()[user] = claim = std::make_shared<int>();
     clear.how = How::kMapped;
     std::copy(block.handle().begin(), block.handle().end(), clear.content.begin());
+    return true;
 }
 
 void refused(int rank) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "call/envelope.hpp"
 #include "device/mapped.hpp"
@@ -16,9 +17,15 @@ namespace swy::p2p::mapped {
 // Sender, when it writes an envelope: fills in `maps`, and the host.
 void describe(const pack::Payload& payload, call::Envelope& envelope);
 
+// What a message has while it uses a block: others of the same sender can wait for that one.
+using Claim = std::shared_ptr<void>;
+
 // Receiver, with a clear to send that says kStaged: makes it kMapped where both ends can do that and NCCL will not
-// carry such messages later either. `block` is where the sender shall write.
-void choose(const call::Envelope& envelope, const pack::Payload& payload, Control& clear, device::Mappable& block);
+// carry such messages later either. `block` is where the sender shall write. Returns false where all blocks are in use,
+// but one of them by a message of the same sender: that one ends whenever this rank and the sender are in MPI, which a
+// staged message would need, too. Then it is to be called again.
+bool choose(const call::Envelope& envelope, const pack::Payload& payload, Control& clear, device::Mappable& block,
+            Claim& claim);
 
 // Receiver, when that rank could not map a block of this process: its messages are staged from then on.
 void refused(int rank);

@@ -160,6 +160,7 @@ std::string Receive::describe() const {
     const std::string tag = tag_ == MPI_ANY_TAG ? "any tag" : fmt::format("tag {}", tag_);
     const bool has_come = request_ == MPI_REQUEST_NULL;
     const char* state = !has_come                              ? "no message has come"
+                        : choosing_                            ? "what it needs on the GPU is in use"
                         : !transfer_.begun()                   ? "the sender has not answered"
                         : clear_.how == How::kStaged           ? "its transfer through host memory has not ended"
                         : clear_.how == How::kMapped           ? "its transfer through this rank's memory has not ended"

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <ctime>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -16,7 +15,8 @@ namespace {
 // The fields after the command's name, which may have any characters: the first is the third of proc(5).
 std::istringstream stat_of(int pid) {
     std::ifstream file(fmt::format("/proc/{}/stat", pid));
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    std::string text;
+    std::getline(file, text, '\0');  // a process that ends here makes it fail, where a bare iterator would throw
     const std::size_t end = text.rfind(')');
     return std::istringstream(end == std::string::npos ? "" : text.substr(end + 1));
 }

@@ -437,8 +437,10 @@ class Reader final : public Mapped {
                 free_half();
             moved |= starts || failed();
         }
-        if (copied_ == chunks_ && freed_.empty())
+        if (copied_ == chunks_ && freed_.empty()) {
+            block_ = {};  // others can have it before the program asks for this message
             finish();
+        }
         return moved;
     }
 
