@@ -80,4 +80,24 @@ int make_private_comm_with_topology(MPI_Comm comm, MPI_Comm* made) {
     return rc;
 }
 
+// Not made of the intercommunicator: Open MPI 4.1 can hang where two threads call MPI_Comm_create or MPI_Comm_dup on
+// intercommunicators at once.
+int make_private_intercomm(MPI_Comm inter, MPI_Comm merged, MPI_Comm* made) {
+    constexpr int kTag = 0;  // nothing else is under way on the merged communicator
+    int rank = 0, place = 0, own = 0;
+    real::Comm_rank(inter, &rank);
+    real::Comm_size(inter, &own);
+    real::Comm_rank(merged, &place);
+    const bool first = place == rank;
+    MPI_Comm group = MPI_COMM_NULL;
+    int rc = real::Comm_split(merged, first ? 0 : 1, rank, &group);
+    if (rc == MPI_SUCCESS)
+        rc = real::Intercomm_create(group, 0, merged, first ? own : 0, kTag, made);
+    if (rc == MPI_SUCCESS)
+        rc = real::Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
+    if (group != MPI_COMM_NULL)
+        real::Comm_free(&group);
+    return rc;
+}
+
 }  // namespace swy::call

@@ -44,8 +44,8 @@ int LaunchOrder::make(State& state) {
     // A rank without a private communicator would not agree where the others do, so all have one or none has.
     MPI_Comm private_comm = MPI_COMM_NULL, between = MPI_COMM_NULL;
     bool all = call::make_private_comm_with_topology(state.handle, &private_comm) == MPI_SUCCESS;
-    if (state.between != MPI_COMM_NULL)
-        all &= call::make_private_comm(state.between, &between) == MPI_SUCCESS;
+    if (all && state.between != MPI_COMM_NULL)
+        all = call::make_private_intercomm(state.between, private_comm, &between) == MPI_SUCCESS;
     const int rc = agree_on_number(state, all);
     if (rc == MPI_SUCCESS && all) {
         state.order = std::make_shared<LaunchOrder>(std::make_unique<MessageTokens>(state, private_comm), state.number);

@@ -31,7 +31,8 @@ EXTRA_PROGRAMS += tests/unit/settings/settings tests/unit/report/report
 tests_unit_settings_settings_SOURCES = tests/unit/settings/settings.cpp
 tests_unit_settings_settings_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_settings_settings_LDADD = $(UNIT_LIBS)
-tests_unit_report_report_SOURCES = tests/unit/report/counters.cpp tests/unit/report/text.cpp
+tests_unit_report_report_SOURCES = tests/unit/report/counters.cpp tests/unit/report/processes.cpp \
+                                  tests/unit/report/text.cpp
 tests_unit_report_report_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_report_report_LDADD = $(UNIT_LIBS)
 TESTS += tests/unit/settings/settings tests/unit/report/report
