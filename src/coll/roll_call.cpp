@@ -50,7 +50,7 @@ bool RollTransport::has_arrived(int rank) const {
 RollCall::RollCall(const comm::State& comm, comm::OperationId what, For question, comm::Answer answer, double patience,
                    const char* did)
     : deadline_(settings::values().timeout, comm.handle),
-      transport_(comm, call::mix(what + static_cast<std::uint8_t>(question)), std::move(answer)),
+      transport_(comm, call::mix(what ^ static_cast<std::uint64_t>(question) << 63U), std::move(answer)),
       messages_(comm, patience > 0 ? what : 0),
       agreement_({comm.rank, comm.size}, transport_, messages_, deadline_, patience, did) {}
 

@@ -53,7 +53,8 @@ class RollTransport final : public AgreementTransport {
 // what it is about.
 class RollCall {
   public:
-    // Of one agreement there may be a roll call for each.
+    // Of one agreement there may be a roll call for each. Ids of other agreements of the call are close to its own, so
+    // the question is told by the bit that is farthest from them.
     enum class For : std::uint8_t { kVotes, kPresence };
 
     // `what` is the id among the ranks of what it is about; the ranks tell by messages that they give it up where
