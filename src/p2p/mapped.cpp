@@ -51,13 +51,17 @@ void describe(const pack::Payload& payload, call::Envelope& envelope) {
         envelope.host = pair_comms::device_here(payload.where.ordinal).host;
 }
 
+bool possible(const call::Envelope& envelope, const pack::Payload& payload) {
+    const auto from = static_cast<int>(envelope.sender);
+    return envelope.maps && from != own_rank() && can_be_mapped(payload) &&
+           envelope.host == pair_comms::device_here(payload.where.ordinal).host && cannot_map().count(from) == 0;
+}
+
 bool choose(const call::Envelope& envelope, const pack::Payload& payload, Control& clear, device::Mappable& block,
             Claim& claim) {
-    const auto from = static_cast<int>(envelope.sender);
-    if (!envelope.maps || !lasts(clear.reason) || from == own_rank() || !can_be_mapped(payload) ||
-        envelope.host != pair_comms::device_here(payload.where.ordinal).host || cannot_map().count(from) != 0)
+    if (!lasts(clear.reason) || !possible(envelope, payload))
         return true;
-    const std::pair user(from, payload.where.context);
+    const std::pair user(static_cast<int>(envelope.sender), payload.where.context);
     if (device::Mappable::acquire(payload.where.context, block) != 0)
         return claims()[user].expired();
     claim = claims()[user].lock();

@@ -17,6 +17,9 @@ namespace swy::p2p::mapped {
 // Sender, when it writes an envelope: fills in `maps`, and the host.
 void describe(const pack::Payload& payload, call::Envelope& envelope);
 
+// Receiver: can the message be sent so, if there is a block for it?
+bool possible(const call::Envelope& envelope, const pack::Payload& payload);
+
 // What a message has while it uses a block: others of the same sender can wait for that one.
 using Claim = std::shared_ptr<void>;
 

@@ -5,6 +5,7 @@
 #include "nccl/library.hpp"
 #include "nccl/member.hpp"
 #include "p2p/devices.hpp"
+#include "p2p/mapped.hpp"
 #include "p2p/pair_comm_cache.hpp"
 #include "p2p/service.hpp"
 #include "p2p/shared.hpp"
@@ -79,8 +80,11 @@ Reason obstacle_between(const call::Envelope& envelope, pack::Payload& payload) 
     if (!envelope.nccl)  // then `parent` holds the sender's reason
         return envelope.parent < static_cast<std::uint64_t>(kReasons) ? static_cast<Reason>(envelope.parent)
                                                                       : Reason::kNoNccl;
-    const bool one_gpu = !may_share_gpus(envelope, payload) && envelope.gpu == device_here(payload.where.ordinal).gpu;
-    return one_gpu ? Reason::kDuplicateGpu : give_packed(payload, envelope.bytes, static_cast<int>(envelope.sender));
+    const bool one_gpu = envelope.gpu == device_here(payload.where.ordinal).gpu;
+    // Through mapped memory two ranks of one GPU are served faster than by NCCL where that allows it.
+    return one_gpu && (!may_share_gpus(envelope, payload) || mapped::possible(envelope, payload))
+               ? Reason::kDuplicateGpu
+               : give_packed(payload, envelope.bytes, static_cast<int>(envelope.sender));
 }
 
 bool of_several(const call::Envelope& envelope, const pack::Payload& payload) {

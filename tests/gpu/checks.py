@@ -165,13 +165,14 @@ def collectives():
 def hardware():
     """What GPUs and NCCL do that easy-going ones would not (docs/unproven.md), with several ranks on one GPU."""
     share = SEVERAL or (["NCCL_MULTI_RANK_GPU_ENABLE=0"] if NCCL else [])
-    pairs = ["SWITCHYARD_P2P_COMM=pair", "SWITCHYARD_P2P_THRESHOLD=4K"]
+    pairs = ["SWITCHYARD_PEER_POOL=0", "SWITCHYARD_P2P_COMM=pair", "SWITCHYARD_P2P_THRESHOLD=4K"]
     check("copies that return before they are over", 2, ["tests/mpi/hardware/memops"], share)
     check("copies of ranks that are late", 2, ["tests/mpi/hardware/memops", "late"], share)
     check("buffers that are not aligned, 2 ranks", 2, ["tests/mpi/hardware/unaligned"], share)
     alone = ["NCCL_MULTI_RANK_GPU_ENABLE=0"]
     check("messages through mapped memory, 2 ranks", 2, ["tests/mpi/p2p/mapped", few(20)], alone)
     check("messages through mapped memory, 4 ranks", 4, ["tests/mpi/p2p/mapped", few(20)], alone)
+    check("messages through one mapped block, 4 ranks", 4, ["tests/mpi/p2p/mapped", few(20)], [*alone, "SWITCHYARD_PEER_POOL=8M"])
     check("halos of columns, 2 ranks", 2, ["tests/mpi/hardware/halo", few(40)], share)
     check("halos of columns, 3 ranks, by pairs", 3, ["tests/mpi/hardware/halo", few(40)], [*share, *pairs])
     for queues in (8, 1):
@@ -187,6 +188,8 @@ def hardware():
         check("calls on a stream at random, 2 ranks", 2, ["tests/mpi/stream/random", few(20)], SEVERAL, way="--relinked")
         check("calls on a stream that wait for nothing, 2 ranks", 2, ["tests/mpi/stream/no_wait"], SEVERAL, way="--relinked")
         check("mistakes on a stream, 2 ranks", 2, ["tests/mpi/stream/mistakes"], SEVERAL, way="--relinked")
+        check("communication in graphs, 2 ranks", 2, ["tests/mpi/stream/captured"], SEVERAL, way="--relinked")
+        check("calls beside a capture, 2 ranks", 2, ["tests/mpi/stream/beside_capture"], SEVERAL, way="--relinked")
 
 
 def kernels():
@@ -230,16 +233,19 @@ def routes():
 def point_to_point():
     """Two ranks share the GPU: over NCCL where it takes them, else staged, and the report must say which."""
     share = ["NCCL_MULTI_RANK_GPU_ENABLE=0"] if NCCL else []
-    ways = [("staged", share, False)]
+    ways = [("through mapped memory", share, False), ("staged", [*share, "SWITCHYARD_PEER_POOL=0"], False)]
     if SEVERAL:
-        ways.append(("over NCCL", [*SEVERAL, "SWITCHYARD_P2P_COMM=pair"], True))
+        ways.append(("over NCCL", [*SEVERAL, "SWITCHYARD_PEER_POOL=0", "SWITCHYARD_P2P_COMM=pair"], True))
     for words, settings, over_nccl in ways:
         check(f"messages of all sizes, 2 ranks on one GPU, {words}", 2, ["tests/gpu/messages", "--largest", str(16 << 20)], settings, over_nccl=over_nccl)
         check(f"messages while completion calls wait, 2 ranks on one GPU, {words}", 2, ["tests/mpi/p2p/progress", "Wait"], settings)
         check(f"receives into the columns of one matrix, {words}", 2, ["tests/mpi/p2p/columns"], settings)
         check(f"receives into one buffer, {words}", 2, ["tests/mpi/p2p/one_buffer"], settings)
     for ranks in (2, 3):
-        check(f"messages at random, {ranks} ranks on one GPU", ranks, ["tests/mpi/p2p/differential", few(100)], SEVERAL or share, 150)
+        check(f"messages at random, {ranks} ranks on one GPU", ranks, ["tests/mpi/p2p/differential", few(100)], share, 150)
+        if SEVERAL:
+            check(f"messages at random, {ranks} ranks on one GPU, over NCCL", ranks, ["tests/mpi/p2p/differential", few(100)],
+                  [*SEVERAL, "SWITCHYARD_PEER_POOL=0"], 150)
 
 
 def examples():
@@ -328,9 +334,10 @@ def allreduces():
 
 def ping_pongs():
     largest = ["--largest", "1048576"] if options.short else []
-    cases = [("staged, 2 ranks on one GPU", ["SWITCHYARD_NCCL=0"], [])]
+    cases = [("staged, 2 ranks on one GPU", ["SWITCHYARD_NCCL=0"], []),
+             ("through mapped memory, 2 ranks on one GPU", ["NCCL_MULTI_RANK_GPU_ENABLE=0"] if NCCL else [], [])]
     if SEVERAL:
-        cases.append(("over NCCL, 2 ranks on one GPU", [*SEVERAL, "SWITCHYARD_P2P_COMM=pair"], ["--nccl", options.nccl]))
+        cases.append(("over NCCL, 2 ranks on one GPU", [*SEVERAL, "SWITCHYARD_PEER_POOL=0", "SWITCHYARD_P2P_COMM=pair"], ["--nccl", options.nccl]))
     for words, settings, arguments in cases:
         rows = measured(f"measured: ping-pong, {words}", 2, ["tests/gpu/messages", *arguments, *largest], settings)
         if rows:

@@ -2,14 +2,17 @@
 // synchronises with the default one or on one that does not. What runs ends kHold after the call is made, so a call
 // that took half of that has waited.
 //   waits
-// One process. Prints "waits CALL KERNEL KERNEL-NON-BLOCKING FUNCTION FUNCTION-NON-BLOCKING", each "yes" or "no". The
-// same answers are expected of a virtual GPU. Run by checks.py.
+// One process, with a child whose memory it opens. Prints "waits CALL KERNEL KERNEL-NON-BLOCKING FUNCTION
+// FUNCTION-NON-BLOCKING", each "yes" or "no". The same answers are expected of a virtual GPU. Run by checks.py.
 #include <cuda.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
@@ -138,9 +141,57 @@ class Bench {
     CUstream blocking_ = nullptr, apart_ = nullptr, other_ = nullptr;
 };
 
+// Another process with device memory, whose handle it gives; it lives as long as this object.
+class Owner {
+  public:
+    Owner() {  // before this process uses the driver, which does not outlive a fork
+        int handle[2], end[2];
+        if (pipe(handle) != 0 || pipe(end) != 0 || (child_ = fork()) < 0) {
+            std::perror("pipe and fork");
+            std::exit(1);
+        }
+        close(handle[child_ == 0 ? 0 : 1]);
+        close(end[child_ == 0 ? 1 : 0]);
+        handle_ = handle[child_ == 0 ? 1 : 0];
+        end_ = end[child_ == 0 ? 0 : 1];
+        if (child_ == 0)
+            own();
+    }
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
+    ~Owner() {
+        close(end_);
+        waitpid(child_, nullptr, 0);
+        close(handle_);
+    }
+    CUipcMemHandle handle() const {
+        CUipcMemHandle memory;
+        if (read(handle_, &memory, sizeof memory) != sizeof memory) {
+            std::fprintf(stderr, "the process that owns memory gave no handle\n");
+            std::exit(1);
+        }
+        return memory;
+    }
+
+  private:
+    [[noreturn]] void own() const {
+        gpu::Driver::get().use(0);
+        const gpu::Memory device(gpu::Kind::kDevice, kLarge);
+        CUipcMemHandle memory;
+        must("cuIpcGetMemHandle", driver<int(CUipcMemHandle*, CUdeviceptr)>("cuIpcGetMemHandle")(
+                                      &memory, reinterpret_cast<CUdeviceptr>(device.address())));
+        char nothing = 0;
+        const bool over = write(handle_, &memory, sizeof memory) == sizeof memory && read(end_, &nothing, 1) == 0;
+        _exit(over ? 0 : 1);
+    }
+    pid_t child_ = 0;
+    int handle_ = -1, end_ = -1;
+};
+
 }  // namespace
 
 int main() {
+    const Owner owner;
     gpu::Driver::get().use(0);
     Bench bench;
     const gpu::Memory device(gpu::Kind::kDevice, kLarge), second(gpu::Kind::kDevice, kLarge),
@@ -196,6 +247,12 @@ int main() {
     }
     bench.run({"cuModuleLoadData", [&] { return load(&module, kCode); }, [] {}, [&] { unload(module); }});
     bench.run({"cuModuleUnload", [&] { return unload(module); }, [&] { load(&module, kCode); }});
+    CUlibrary library = nullptr;
+    const auto library_load = driver<decltype(cuLibraryLoadData)>("cuLibraryLoadData");
+    const auto library_unload = driver<decltype(cuLibraryUnload)>("cuLibraryUnload");
+    const auto load_library = [&] { return library_load(&library, kCode, nullptr, nullptr, 0, nullptr, nullptr, 0); };
+    bench.run({"cuLibraryLoadData", load_library, [] {}, [&] { library_unload(library); }});
+    bench.run({"cuLibraryUnload", [&] { return library_unload(library); }, load_library});
     bench.run({"cuStreamCreate", [&] { return make_stream(&stream, CU_STREAM_NON_BLOCKING); }, [] {},
                [&] { end_stream(stream); }});
     bench.run(
@@ -225,5 +282,11 @@ int main() {
                    CUipcMemHandle handle;
                    return driver<int(CUipcMemHandle*, CUdeviceptr)>("cuIpcGetMemHandle")(&handle, from);
                }});
+    const CUipcMemHandle others = owner.handle();
+    const auto map = driver<int(CUdeviceptr*, CUipcMemHandle, unsigned)>("cuIpcOpenMemHandle_v2");
+    const auto unmap = driver<int(CUdeviceptr)>("cuIpcCloseMemHandle");
+    const auto open = [&] { return map(&memory, others, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS); };
+    bench.run({"cuIpcOpenMemHandle", open, [] {}, [&] { unmap(memory); }});
+    bench.run({"cuIpcCloseMemHandle", [&] { return unmap(memory); }, open});
     return 0;
 }
