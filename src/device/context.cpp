@@ -60,6 +60,11 @@ ContextScope::ContextScope(Context context) : result_(CUDA_ERROR_NOT_INITIALIZED
     const Driver* d = driver();
     if (d == nullptr)
         return;
+    if (calls_in_scope.context == nullptr && d->exchange_capture_mode != nullptr) {
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        relaxed_ = d->exchange_capture_mode(&mode) == CUDA_SUCCESS;
+        capture_mode_ = mode;
+    }
     if (context != nullptr && context == calls_in_scope.context && calls_in_scope.others == 0) {
         result_ = CUDA_SUCCESS;  // it is current already
         return;
@@ -74,8 +79,13 @@ ContextScope::~ContextScope() {
     CUcontext ignored = nullptr;
     if (pushed_ && calls_in_scope.context != nullptr)
         --calls_in_scope.others;
-    if (const Driver* d = driver(); d != nullptr && pushed_)
+    const Driver* d = driver();
+    if (d != nullptr && pushed_)
         d->context_pop(&ignored);
+    if (d != nullptr && relaxed_) {
+        auto mode = static_cast<CUstreamCaptureMode>(capture_mode_);
+        d->exchange_capture_mode(&mode);
+    }
 }
 
 constinit thread_local CallsInScope calls_in_scope;

@@ -262,7 +262,6 @@ void ContextPool::give_stream(const Handles& handles, bool done) noexcept {
 
 // Returns at once: the driver frees the resources that unfinished work needs when that work is done.
 void ContextPool::free_stream(const Driver& driver, const Handles& handles) const noexcept {
-    const BesideCapture beside(driver);
     const ContextScope scope(context_);
     driver.event_destroy(handles.event);
     driver.stream_destroy(handles.stream);

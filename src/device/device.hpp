@@ -123,7 +123,9 @@ Location current_device();
 using Result = int;
 std::string describe(Result result);
 
-// Makes a context current for a scope and restores the caller's afterwards.
+// Makes a context current for a scope and restores the caller's afterwards. What this thread does meanwhile, calls of
+// NCCL included, neither fails because of a stream capture that the program has under way nor invalidates it
+// (BesideCapture, driver.hpp).
 class ContextScope {
   public:
     explicit ContextScope(Context context);
@@ -134,7 +136,8 @@ class ContextScope {
 
   private:
     Result result_;
-    bool pushed_ = false;
+    int capture_mode_ = 0;  // the caller's
+    bool relaxed_ = false, pushed_ = false;
 };
 
 class ContextPool;  // context_pool.hpp

@@ -58,7 +58,7 @@ extern constinit thread_local CallsInScope calls_in_scope;
 // While an object of this class exists, this thread's driver calls neither fail because of a stream capture that the
 // program has under way in any thread nor invalidate it (CUDA: cuThreadExchangeStreamCaptureMode). Otherwise even
 // cuEventQuery would.
-// Within a CallScope there is one already.
+// Within a CallScope and a ContextScope it is so already.
 class BesideCapture {
   public:
     explicit BesideCapture(const Driver& driver)

@@ -118,7 +118,6 @@ std::string try_kernels(int ordinal) {
 void ContextPool::unload_kernels(const Driver& driver) noexcept {
     if (module_ == nullptr)
         return;
-    const BesideCapture beside(driver);
     const ContextScope scope(context_);
     driver.module_unload(module_);
     module_ = nullptr;
@@ -129,7 +128,6 @@ Result ContextPool::launch(Kernel kernel, std::uint64_t threads, void* parameter
     const Driver* d = driver();
     if (d == nullptr || !kernels_loaded_)
         return CUDA_ERROR_NOT_INITIALIZED;
-    const BesideCapture beside(*d);
     const ContextScope scope(context_);
     if (scope.result() != CUDA_SUCCESS)
         return scope.result();

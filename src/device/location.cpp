@@ -166,7 +166,6 @@ void settle_memops(const Driver& driver, const Location& location, bool has_cont
     if (memops_may_stay.load(std::memory_order_relaxed))
         return;
     const unsigned yes = 1;
-    const BesideCapture beside(driver);
     const ContextScope scope(location.context);
     const bool settled =
         has_context && driver.pointer_set_attribute != nullptr && scope.result() == CUDA_SUCCESS &&

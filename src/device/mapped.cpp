@@ -29,7 +29,6 @@ Result ContextPool::take_mappable(MappableBlock& block) {
             return CUDA_ERROR_OUT_OF_MEMORY;
         ++mappable_made_;
     }
-    const BesideCapture beside(*d);
     const ContextScope scope(context_);
     auto result = static_cast<CUresult>(scope.result());
     CUdeviceptr address = 0;
@@ -71,7 +70,6 @@ std::byte* ContextPool::map(const MemoryHandle& handle) {
     const Driver* d = driver();
     if (d == nullptr || !can_map())
         return nullptr;
-    const BesideCapture beside(*d);
     const ContextScope scope(context_);
     CUipcMemHandle name{};
     std::memcpy(&name, handle.data(), handle.size());
@@ -90,7 +88,6 @@ void ContextPool::unmap() noexcept {
     lock.unlock();
     if (mappings.empty() || d == nullptr || !alive(*d))
         return;
-    const BesideCapture beside(*d);
     const ContextScope scope(context_);
     if (scope.result() == CUDA_SUCCESS)
         for (const auto& [handle, address] : mappings)

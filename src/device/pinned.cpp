@@ -67,7 +67,6 @@ void ContextPool::lock_pages(Block& block) {
     const Driver* d = driver();
     CUresult result = CUDA_ERROR_NOT_INITIALIZED;
     if (d != nullptr) {
-        const BesideCapture beside(*d);
         const ContextScope scope(context_);
         result = scope.result() != CUDA_SUCCESS
                      ? static_cast<CUresult>(scope.result())
@@ -144,7 +143,6 @@ void ContextPool::give_pinned(const Block& block) noexcept {
 void ContextPool::free_pinned(const Driver& driver, const Block& block) const noexcept {
     CUresult result;
     {
-        const BesideCapture beside(driver);
         const ContextScope scope(context_);
         result = driver.host_unregister(block.data);
     }

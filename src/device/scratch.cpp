@@ -26,7 +26,6 @@ Result take_in_order(Stream& stream, std::size_t bytes, void*& data) {
     const Driver* d = driver();
     if (d == nullptr || d->memory_allocate_async == nullptr)
         return CUDA_ERROR_NOT_SUPPORTED;
-    const BesideCapture beside(*d);
     const ContextScope scope(stream.context());
     if (scope.result() != CUDA_SUCCESS)
         return scope.result();
@@ -40,7 +39,6 @@ void give_in_order(Context context, StreamHandle stream, void* data) noexcept {
     const Driver* d = driver();
     if (d == nullptr)
         return;
-    const BesideCapture beside(*d);
     const ContextScope scope(context);
     if (scope.result() == CUDA_SUCCESS)
         d->memory_free_async(reinterpret_cast<CUdeviceptr>(data), stream);
@@ -68,7 +66,6 @@ Result ContextPool::take_scratch(std::size_t bytes, Block& block) {
             return CUDA_SUCCESS;
         }
     }
-    const BesideCapture beside(*d);
     const ContextScope scope(context_);
     if (scope.result() != CUDA_SUCCESS)
         return scope.result();
@@ -97,7 +94,6 @@ void ContextPool::give_scratch(const Block& block) noexcept {
 }
 
 void ContextPool::free_scratch(const Driver& driver, const Block& block) const noexcept {
-    const BesideCapture beside(driver);
     const ContextScope scope(context_);
     if (scope.result() == CUDA_SUCCESS)
         driver.memory_free(reinterpret_cast<CUdeviceptr>(block.data));

@@ -19,7 +19,6 @@ Result with(Context context, Use use) {
     const Driver* d = driver();
     if (d == nullptr)
         return CUDA_ERROR_NOT_INITIALIZED;
-    const BesideCapture beside(*d);
     const ContextScope scope(context);
     return scope.result() != CUDA_SUCCESS ? scope.result() : use(*d);
 }

@@ -188,7 +188,7 @@ build() {
     programs=(tests/gpu/allreduce tests/gpu/locations tests/bench/host_calls tests/wrappers/sweep tests/mpi/collectives
         tests/mpi/mismatch tests/mpi/steps tests/mpi/staged/differential tests/gpu/messages tests/mpi/p2p/differential
         tests/mpi/p2p/progress tests/mpi/p2p/columns tests/mpi/p2p/one_buffer tests/gpu/kernels
-        tests/mpi/types/reduce_local tests/mpi/types/table tests/mpi/deterministic tests/gpu/driver_calls tests/gpu/waits
+        tests/mpi/types/reduce_local tests/mpi/types/table tests/mpi/deterministic tests/gpu/driver_calls tests/gpu/waits tests/gpu/captures
         tests/gpu/communicators
         tests/mpi/hardware/memops tests/mpi/hardware/unaligned tests/mpi/hardware/halo tests/mpi/hardware/crowded
         tests/mpi/hardware/overlap tests/mpi/orders tests/mpi/threads tests/mpi/comm/random tests/mpi/window/differential

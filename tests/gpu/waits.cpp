@@ -5,21 +5,20 @@
 // One process, with a child whose memory it opens. Prints "waits CALL KERNEL KERNEL-NON-BLOCKING FUNCTION
 // FUNCTION-NON-BLOCKING", each "yes" or "no". The same answers are expected of a virtual GPU. Run by checks.py.
 #include <cuda.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "../mpi/gpu.hpp"
+#include "owner.hpp"
 
 namespace {
 
@@ -141,57 +140,10 @@ class Bench {
     CUstream blocking_ = nullptr, apart_ = nullptr, other_ = nullptr;
 };
 
-// Another process with device memory, whose handle it gives; it lives as long as this object.
-class Owner {
-  public:
-    Owner() {  // before this process uses the driver, which does not outlive a fork
-        int handle[2], end[2];
-        if (pipe(handle) != 0 || pipe(end) != 0 || (child_ = fork()) < 0) {
-            std::perror("pipe and fork");
-            std::exit(1);
-        }
-        close(handle[child_ == 0 ? 0 : 1]);
-        close(end[child_ == 0 ? 1 : 0]);
-        handle_ = handle[child_ == 0 ? 1 : 0];
-        end_ = end[child_ == 0 ? 0 : 1];
-        if (child_ == 0)
-            own();
-    }
-    Owner(const Owner&) = delete;
-    Owner& operator=(const Owner&) = delete;
-    ~Owner() {
-        close(end_);
-        waitpid(child_, nullptr, 0);
-        close(handle_);
-    }
-    CUipcMemHandle handle() const {
-        CUipcMemHandle memory;
-        if (read(handle_, &memory, sizeof memory) != sizeof memory) {
-            std::fprintf(stderr, "the process that owns memory gave no handle\n");
-            std::exit(1);
-        }
-        return memory;
-    }
-
-  private:
-    [[noreturn]] void own() const {
-        gpu::Driver::get().use(0);
-        const gpu::Memory device(gpu::Kind::kDevice, kLarge);
-        CUipcMemHandle memory;
-        must("cuIpcGetMemHandle", driver<int(CUipcMemHandle*, CUdeviceptr)>("cuIpcGetMemHandle")(
-                                      &memory, reinterpret_cast<CUdeviceptr>(device.address())));
-        char nothing = 0;
-        const bool over = write(handle_, &memory, sizeof memory) == sizeof memory && read(end_, &nothing, 1) == 0;
-        _exit(over ? 0 : 1);
-    }
-    pid_t child_ = 0;
-    int handle_ = -1, end_ = -1;
-};
-
 }  // namespace
 
 int main() {
-    const Owner owner;
+    const gpu::Owner owner(kLarge);
     gpu::Driver::get().use(0);
     Bench bench;
     const gpu::Memory device(gpu::Kind::kDevice, kLarge), second(gpu::Kind::kDevice, kLarge),
@@ -282,10 +234,12 @@ int main() {
                    CUipcMemHandle handle;
                    return driver<int(CUipcMemHandle*, CUdeviceptr)>("cuIpcGetMemHandle")(&handle, from);
                }});
-    const CUipcMemHandle others = owner.handle();
+    const std::optional<CUipcMemHandle> others = owner.handle();
+    if (!others)
+        return 1;
     const auto map = driver<int(CUdeviceptr*, CUipcMemHandle, unsigned)>("cuIpcOpenMemHandle_v2");
     const auto unmap = driver<int(CUdeviceptr)>("cuIpcCloseMemHandle");
-    const auto open = [&] { return map(&memory, others, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS); };
+    const auto open = [&] { return map(&memory, *others, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS); };
     bench.run({"cuIpcOpenMemHandle", open, [] {}, [&] { unmap(memory); }});
     bench.run({"cuIpcCloseMemHandle", [&] { return unmap(memory); }, open});
     return 0;

@@ -43,7 +43,7 @@ CUresult set(const Entry& entry, const Fill& fill, CUstream given, bool synchron
         fill.begin % fill.element == 0 && (fill.height == 1 || (fill.pitch >= row && fill.pitch % fill.element == 0));
     if (!aligned || !resolve(fill.begin, (fill.height - 1) * fill.pitch + row, Expect::Device, side))
         return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult result = admit(stream, synchronous ? Use::Wait : Use::Node); result != CUDA_SUCCESS)
+    if (const CUresult result = admit(stream, synchronous ? Use::NoNode : Use::Node); result != CUDA_SUCCESS)
         return result;
     const Logged logged(entry.name(), stream.get(), Fields().add("bytes", row * fill.height));
     logged.launch();

@@ -121,7 +121,7 @@ bool resolve(std::uintptr_t address, std::size_t bytes, Expect expect, Side& sid
 
 CUresult transfer(const Entry& entry, const std::shared_ptr<Stream>& stream, const Side& target, const Side& source,
                   const Box& box, bool synchronous) {
-    if (const CUresult result = admit(stream, synchronous ? Use::Wait : Use::Node); result != CUDA_SUCCESS)
+    if (const CUresult result = admit(stream, synchronous ? Use::NoNode : Use::Node); result != CUDA_SUCCESS)
         return result;
     Fields fields;
     if (log_wanted()) {

@@ -33,6 +33,8 @@ ncclResult_t initialize(const char* function, ncclComm_t* out, int ranks, std::v
     ncclResult_t result = not_null(out, function, "newcomm");
     if (result == ncclSuccess)
         result = read_config(given, config);
+    if (result == ncclSuccess)
+        result = wait_for_device(device);
     if (result != ncclSuccess)
         return group_check(result);
     if (ranks < 1 || rank < 0 || rank >= ranks) {
@@ -45,7 +47,9 @@ ncclResult_t initialize(const char* function, ncclComm_t* out, int ranks, std::v
     const auto work = [made, ids = std::move(ids), function, hang] {
         if (hang)
             return wait_until_abandoned(*made);
-        const ncclResult_t established = establish(*made, ids);
+        ncclResult_t established = establish(*made, ids);
+        if (established == ncclSuccess)
+            established = wait_for_device(made->device);
         return established == ncclSuccess ? made_known(*made, function) : established;
     };
     return submit(Management{made, nullptr, out, work});

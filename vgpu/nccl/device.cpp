@@ -38,6 +38,11 @@ ncclResult_t checked(CUresult result, const char* call) {
     return ncclUnhandledCudaError;
 }
 
+ncclResult_t wait_for_device(const Device& device) {
+    const Current current(device.context);
+    return checked(cuMemFree(0), "cuMemFree");
+}
+
 ncclResult_t current_device(Device& device) {
     ncclResult_t result = checked(cuInit(0), "cuInit");
     if (result == ncclSuccess)

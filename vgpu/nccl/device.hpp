@@ -37,6 +37,10 @@ ncclResult_t current_device(Device& device);
 ncclResult_t device_at(int ordinal, Device& device);
 int device_count();
 
+// Makes the call that NCCL begins a communicator with, cudaFree(NULL), and that stands for its waiting for a stream of
+// its own while it sets one up. A capture of the program's may forbid both to the calling thread.
+ncclResult_t wait_for_device(const Device& device);
+
 // Returns ncclUnhandledCudaError, after a warning with the driver's error text, or ncclSuccess.
 ncclResult_t checked(CUresult result, const char* call);
 

@@ -69,12 +69,14 @@ void made_together(const std::vector<Management>& all) {
             one.made->disown();
 }
 
+// NCCL has a thread for each of a group; from 2.28 on one alone is made by the thread that ends the group.
 ncclResult_t manage_all(const std::vector<Management>& all) {
     std::vector<ncclResult_t> results(all.size(), ncclSuccess);
     std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < all.size(); ++i)
+    const bool here = all.size() == 1 && settings().version >= NCCL_VERSION(2, 28, 0);
+    for (std::size_t i = here ? 1 : 0; i < all.size(); ++i)
         threads.push_back(quiet_thread([&, i] { results[i] = manage(all[i]); }));
-    if (!all.empty())
+    if (here)
         results[0] = manage(all[0]);
     for (std::thread& thread : threads)
         thread.join();

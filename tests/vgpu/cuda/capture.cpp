@@ -203,6 +203,10 @@ TEST_F(StreamCapture, Only_its_own_stream_and_thread_end_a_capture) {
         cuCtxSetCurrent(context);
         EXPECT_EQ(cuStreamEndCapture(work, &graph), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     }).join();
+    EXPECT_EQ(status(work), CU_STREAM_CAPTURE_STATUS_NONE);
+    EXPECT_EQ(cuStreamEndCapture(work, &graph), CUDA_ERROR_ILLEGAL_STATE);
+
+    begin(work);
     ASSERT_EQ(cuEventRecord(fork, work), CUDA_SUCCESS);
     ASSERT_EQ(cuStreamWaitEvent(side, fork, 0), CUDA_SUCCESS);
     EXPECT_EQ(cuStreamEndCapture(side, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
@@ -355,7 +359,10 @@ TEST_F(StreamCapture, A_threads_mode_is_its_own_and_exchanged) {
     EXPECT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
     EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
     mode = static_cast<CUstreamCaptureMode>(7);
-    EXPECT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    EXPECT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    EXPECT_EQ(mode, static_cast<CUstreamCaptureMode>(7));
 }
 
 TEST_F(StreamCapture, A_capture_may_go_on_in_a_graph_of_the_programs) {

@@ -1,5 +1,7 @@
 // Operations that are captured: they run at each launch of the graph, on all ranks (NCCL guide, "Using NCCL with CUDA
 // Graphs"), beside operations that are not.
+#include <thread>
+
 #include "ranks.hpp"
 
 namespace vgpu::test {
@@ -106,6 +108,38 @@ TEST_P(Graphs, A_group_is_captured_into_one_graph_or_not_at_all) {
         ASSERT_EQ(data.read<int>(), std::vector<int>(10, self.ranks));
         OK(ncclCommDestroy(comm));
     });
+}
+
+// NCCL makes potentially unsafe calls of CUDA when it sets a communicator up, before 2.28 on a thread of its own.
+TEST(Setup, Beside_a_capture_of_mode_global_needs_a_relaxed_thread_and_2_28) {
+    for (const char* version : {"2.27.3", "2.28.9"})
+        for (const auto mode : {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED}) {
+            Options options;
+            options.environment["VGPU_NCCL_VERSION"] = version;
+            run_ranks(
+                1,
+                [mode](Rank& self) {
+                    int code = 0;
+                    ncclGetVersion(&code);
+                    const bool works = mode == CU_STREAM_CAPTURE_MODE_RELAXED && code >= NCCL_VERSION(2, 28, 0);
+                    CUcontext context = nullptr;
+                    CUgraph graph = nullptr;
+                    CU_OK(cuCtxGetCurrent(&context));
+                    CU_OK(cuStreamBeginCapture(self.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+                    std::thread([&] {
+                        CUstreamCaptureMode own = mode;
+                        CU_OK(cuThreadExchangeStreamCaptureMode(&own));
+                        CU_OK(cuCtxSetCurrent(context));
+                        ncclUniqueId id;
+                        ncclComm_t comm = nullptr;
+                        OK(ncclGetUniqueId(&id));
+                        EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), works ? ncclSuccess : ncclUnhandledCudaError);
+                    }).join();
+                    EXPECT_EQ(cuStreamEndCapture(self.stream, &graph),
+                              works ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+                },
+                options);
+        }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Graphs, testing::Values(2, 3));
