@@ -50,8 +50,8 @@ class LimitedTransfer {
 
   private:
     inline static const std::string kHangs =
-        "a copy between device and host memory has not ended, twice as long as SWITCHYARD_TIMEOUT says: the program's "
-        "own work on the device may hang";
+        "a copy of the message has not ended, twice as long as SWITCHYARD_TIMEOUT says: the program's own work on the "
+        "device may hang";
 
     void limit() { deadline_ = progress::Deadline(settings::values().timeout); }
 

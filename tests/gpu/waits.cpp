@@ -175,9 +175,8 @@ int main() {
     const auto allocate_async = driver<int(CUdeviceptr*, std::size_t, CUstream)>("cuMemAllocAsync");
     const auto release_async = driver<int(CUdeviceptr, CUstream)>("cuMemFreeAsync");
     const auto copy = driver<int(CUdeviceptr, CUdeviceptr, std::size_t, CUstream)>("cuMemcpyAsync");
-    for (const auto& [bytes, size] : {std::pair{kSmall, ":4096"}, std::pair{kLarge, ":16777216"}}) {
-        const auto n = bytes;
-        const auto named = [&](const char* call) { return std::string(call) + size; };
+    for (const auto n : {kSmall, kLarge}) {
+        const auto named = [n](const char* call) { return std::string(call) + ":" + std::to_string(n); };
         bench.run({named("cuMemAlloc"), [&, n] { return allocate(&memory, n); }, [] {}, [&] { release(memory); }});
         bench.run({named("cuMemFree"), [&] { return release(memory); }, [&, n] { allocate(&memory, n); }});
         bench.run({named("cuMemHostAlloc"), [&, n] { return host_allocate(&host, n, 0); }, [] {},
