@@ -101,6 +101,9 @@ void copies(void* device, void* other, void* pinned) {
     driver<int(CUstream*, unsigned)>("cuStreamCreate")(&stream, CU_STREAM_NON_BLOCKING);
     driver<int(CUevent*, unsigned)>("cuEventCreate")(&event, CU_EVENT_DISABLE_TIMING);
     std::vector<char> heap(1 << 20);
+    const auto write = driver<int(CUstream, CUdeviceptr, cuuint32_t, unsigned)>("cuStreamWriteValue32_v2");
+    const gpu::Memory word(gpu::Kind::kPinned, 64);
+    auto* const written = static_cast<volatile cuuint32_t*>(word.address());
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{4096}, std::size_t{16384}, std::size_t{65536}}) {
         const std::string size = ":" + std::to_string(bytes);
         measure("cuMemcpyDtoH:pinned" + size, [=] { return download(pinned, from, bytes); });
@@ -117,6 +120,15 @@ void copies(void* device, void* other, void* pinned) {
                 answer = query(event);
                 if (answer != 0 && answer != CUDA_ERROR_NOT_READY)
                     result = answer;
+            }
+            return result;
+        });
+        // A stream may also write that it has come so far, into memory that the host looks at.
+        measure("cuMemcpyDtoHAsync+cuStreamWriteValue32" + size, [&, bytes] {
+            *written = 0;
+            const int result = download_async(pinned, from, bytes, stream) +
+                               write(stream, reinterpret_cast<CUdeviceptr>(word.address()), 1, 0);
+            while (result == 0 && *written == 0) {
             }
             return result;
         });

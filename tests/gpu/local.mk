@@ -24,5 +24,5 @@ tests_gpu_waits_LDADD = -ldl -lpthread
 tests_gpu_captures_SOURCES = tests/gpu/captures.cpp tests/gpu/captures.hpp tests/gpu/owner.hpp tests/mpi/gpu.hpp
 tests_gpu_captures_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_gpu_captures_LDADD = -ldl -lpthread
-TESTS += tests/gpu/answers.test
-EXTRA_DIST += tests/gpu/run.sh tests/gpu/checks.py tests/gpu/answers.test tests/gpu/answers/captures tests/gpu/answers/waits
+TESTS += tests/gpu/answers.test tests/gpu/checks.test
+EXTRA_DIST += tests/gpu/run.sh tests/gpu/checks.py tests/gpu/answers.test tests/gpu/checks.test tests/gpu/answers/captures tests/gpu/answers/waits

@@ -1,6 +1,7 @@
 // Receiving, exactly and by wildcards, with probes before and without.
 #include <algorithm>
 
+#include "../pml.hpp"
 #include "player.hpp"
 
 namespace p2p_test {
@@ -111,7 +112,8 @@ void Player::receive_now(Receive& receive, bool by_request) {
         say(receive.how);
         receive.code =
             MPI_Recv(buffer.address(), buffer.count(), buffer.type(), receive.source, receive.tag, stage_.comm, status);
-    } else if (!by_request) {
+    } else if (!by_request || (receive.short_of_room && mpi_test::over("ucx"))) {
+        // Over UCX Open MPI raises an error of MPI_Imrecv on a communicator that the request had before, freed perhaps.
         receive.how = "Mrecv " + receive.how;
         say(receive.how);
         receive.code = MPI_Mrecv(buffer.address(), buffer.count(), buffer.type(), &matched, status);
