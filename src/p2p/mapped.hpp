@@ -1,7 +1,7 @@
-// Messages that NCCL cannot carry between two processes of a host, from device memory to device memory: the sender
-// writes them into a block of device memory of the receiver's process, which it has mapped (device/mapped.hpp), and the
-// receiver copies them out. So ranks that share a GPU need no host memory. The receiver decides, as for all transports
-// of messages. Under the engine's lock.
+// Messages between two processes of a host that have one GPU at both ends, or that NCCL cannot carry, from device
+// memory to device memory: the sender writes them into a block of device memory of the receiver's process, which it has
+// mapped (device/mapped.hpp), and the receiver copies them out. So ranks that share a GPU need no host memory. The
+// receiver decides, as for all transports of messages. Under the engine's lock.
 #pragma once
 
 #include <cstddef>
