@@ -19,7 +19,7 @@ enum class Reason : std::uint8_t {
     kNotAsked,        // the ranks agree on one in several of these calls (comm/agreement_interval.hpp), not on this one
     kBuffered,        // a buffered send: MPI keeps the message in the program's own host buffer
     kNoPairComm,      // point-to-point: the two ranks have no NCCL communicator for it yet, or none is free
-    kNotReady,        // NCCL is still making the communicator, or a call that does not block would have to make it
+    kNotReady,        // the communicator, or a message there, is not agreed on yet, and the call may not wait
     kThreads,         // another thread's collective was being launched, in which nobody waits for a turn
     kMixed,           // some ranks passed device memory, some host memory
     kOneRank,         // a communicator of one process

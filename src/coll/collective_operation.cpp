@@ -30,9 +30,11 @@ CollectiveOperation::~CollectiveOperation() {
 Vote CollectiveOperation::prepare(comm::State& comm, Presence presence) {
     under_way_.emplace(ConcurrentCollectives::Kind::kNonblocking);
     comm::adopt_setup(comm);
+    bool awaits_lower_rank = false;
     {
         const progress::Hold hold;
         announced_.emplace(comm);
+        awaits_lower_rank = announced_->awaits_lower_rank();
         if (place_ == Place::kInOrder)
             order_->enter(this);
     }
@@ -40,7 +42,7 @@ Vote CollectiveOperation::prepare(comm::State& comm, Presence presence) {
     Vote vote = vote_of(kept(), comm, presence, *under_way_, work);
     if (work.has_value())
         location_ = work->location;
-    if (vote.needs_setup)
+    if (vote.needs_setup || (vote.obstacle == Reason::kNone && awaits_lower_rank))
         vote.obstacle = Reason::kNotReady;
     if (!vote.host && vote.obstacle == Reason::kNone) {
         operation_ = std::make_unique<nccl::Operation>(nccl::collective(std::move(*work)), comm.nccl,

@@ -6,6 +6,7 @@
 #include "comm/world.hpp"
 #include "progress/engine.hpp"
 #include "progress/keep_until.hpp"
+#include "progress/wait.hpp"
 #include "real.hpp"
 
 namespace swy::comm {
@@ -42,11 +43,6 @@ MessageTokens::~MessageTokens() {
         real::Cancel(&request_);
         real::Request_free(&request_);
     }
-    while (!sent_.empty() && sent_first()) {
-    }
-    const auto sent = std::make_shared<std::deque<Sent>>(std::move(sent_));
-    for (const Sent& one : *sent)
-        progress::keep_until(one.request, sent);
 }
 
 bool MessageTokens::receive(Launch& token) {
@@ -63,20 +59,11 @@ bool MessageTokens::receive(Launch& token) {
 void MessageTokens::send(const Launch& token) {
     if (after_ == MPI_PROC_NULL)
         return;
-    if (!sent_.empty())
-        sent_first();
-    Sent& sent = sent_.emplace_back(Sent{token});
-    if (real::Isend(&sent.token, sizeof sent.token, MPI_BYTE, after_, kTag, private_comm_, &sent.request) !=
-        MPI_SUCCESS)
-        sent_.pop_back();
-}
-
-// Has MPI sent the oldest token? Then it is removed.
-bool MessageTokens::sent_first() {
-    int done = 0;
-    if (real::Test(&sent_.front().request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done)
-        sent_.pop_front();
-    return done != 0;
+    const auto sent = std::make_shared<Launch>(token);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (real::Isend(sent.get(), sizeof *sent, MPI_BYTE, after_, kTag, private_comm_, &request) == MPI_SUCCESS &&
+        !progress::see_off(request, private_comm_))
+        progress::keep_until(request, sent);
 }
 
 }  // namespace swy::comm

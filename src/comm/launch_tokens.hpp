@@ -5,7 +5,6 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <deque>
 
 #include "comm/state.hpp"
 
@@ -25,7 +24,8 @@ class LaunchTokens {
     virtual int before() const = 0;
     // Takes the next token that has come, in the order in which they were sent. Does not block.
     virtual bool receive(Launch& token) = 0;
-    virtual void send(const Launch& token) = 0;  // to the next process, if there is one
+    // To the next process, if there is one. It has left when this returns: the program may wait for its GPU next.
+    virtual void send(const Launch& token) = 0;
 };
 
 // By MPI, on the private communicator of `state`'s ranks; their ranks are the same there.
@@ -41,17 +41,10 @@ class MessageTokens final : public LaunchTokens {
     void send(const Launch& token) override;
 
   private:
-    struct Sent {
-        Launch token;
-        MPI_Request request = MPI_REQUEST_NULL;
-    };
-    bool sent_first();
-
     const MPI_Comm private_comm_;
     int before_ = MPI_PROC_NULL, after_ = MPI_PROC_NULL;
     Launch next_;  // where the next one will be
     MPI_Request request_ = MPI_REQUEST_NULL;
-    std::deque<Sent> sent_;  // MPI may still read there
 };
 
 }  // namespace swy::comm

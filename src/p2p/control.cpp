@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "comm/job_messages.hpp"
+#include "progress/wait.hpp"
 #include "real.hpp"
 
 namespace swy::p2p {
@@ -19,6 +20,7 @@ struct Posted {
 };
 
 struct Leaving {
+    int to;
     Control control;
     MPI_Request request = MPI_REQUEST_NULL;
 };
@@ -78,12 +80,18 @@ MPI_Comm chunks() {
 
 void send_control(int rank, const Control& control) {
     forget_what_has_left();
-    leaving().push_back({control});
+    leaving().push_back({rank, control});
     Leaving& message = leaving().back();
     // If MPI fails the peer is gone, and MPI's error handler decides at the program's next communication with it.
     if (real::Isend(&message.control, sizeof(Control), MPI_BYTE, rank, comm::kControlTag, comm::control_communicator(),
                     &message.request) != MPI_SUCCESS)
         leaving().pop_back();
+}
+
+void see_off_controls(int rank) {
+    for (Leaving& message : leaving())
+        if (message.to == rank)
+            progress::see_off(message.request, comm::control_communicator());
 }
 
 bool receive_controls(Receiver receiver) {

@@ -64,6 +64,9 @@ struct Control {
 // Starts to send the message, and keeps its bytes until MPI is done with them. `rank` is in MPI_COMM_WORLD.
 void send_control(int rank, const Control& control);
 
+// Waits until what has been sent to that rank so far has left, as progress::see_off() does.
+void see_off_controls(int rank);
+
 // Hands each control message that has arrived to `receiver`, in the order of arrival. Returns false when there was
 // none.
 using Receiver = void (*)(int rank, const Control& control);

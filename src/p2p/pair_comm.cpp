@@ -171,6 +171,8 @@ void PairComm::launch(bool told) {
         tell(peer, PairCommMessage::kLaunched, id);
     operation_->ready();  // where that fails, launch() does
     operation_->launch();
+    if (launches_first(peer))
+        see_off_controls(peer);
 }
 
 // Runs one operation at a time: streams share a GPU's few queues, and an operation that waits there for the one before

@@ -261,6 +261,10 @@ bool Announced::may_launch() const {
     return comm_ == nullptr || all_launched(parent_);
 }
 
+bool Announced::awaits_lower_rank() const {
+    return comm_ != nullptr && lower_rank_has_not_answered(parent_);
+}
+
 Collective::~Collective() {
     if (comm_ == nullptr)
         return;

@@ -71,8 +71,10 @@ class Collective {
 
 // The same for a non-blocking collective: from its call to its end no new transfer is reserved there, and the
 // collective is launched once those that had been reserved are launched. So a transfer is launched before the
-// collective by both of its ranks, which had both reserved it before they made their calls, or by neither. Constructed
-// and destroyed under the engine's lock.
+// collective by both of its ranks, which had both reserved it before they made their calls, or by neither. A rank that
+// has proposed one and has no answer yet does not know which, and must not launch the collective. Where the answer is a
+// lower rank's, that one may have launched it already and wait for its GPU outside MPI, so the collective must not go
+// over NCCL. Constructed and destroyed under the engine's lock.
 class Announced {
   public:
     explicit Announced(const comm::State& comm);
@@ -80,6 +82,7 @@ class Announced {
     Announced(const Announced&) = delete;
     Announced& operator=(const Announced&) = delete;
     bool may_launch() const;
+    bool awaits_lower_rank() const;  // from its construction on
 
   private:
     const comm::State* comm_ = nullptr;

@@ -110,6 +110,8 @@ class ParentTransfer final : public staging::Transfer {
         operation_.ready();  // where that fails, launch() does
         operation_.launch();
         find_parent(id_)->operation = &operation_;
+        if (launches_first(peer_))
+            see_off_controls(peer_);
     }
 
     void finish(const std::string& failure) {
@@ -231,6 +233,11 @@ bool collective_begins(const comm::State& comm, std::uint64_t& id) {
 bool all_launched(std::uint64_t id) {
     const Parent* parent = find_parent(id);
     return parent == nullptr || parent->held == Parent::Held::kFree || parent->launched();
+}
+
+bool lower_rank_has_not_answered(std::uint64_t id) {
+    const Parent* parent = find_parent(id);
+    return parent != nullptr && parent->held == Parent::Held::kProposed && !launches_first(parent->peer);
 }
 
 void collective_ends(const comm::State& comm, std::uint64_t id) {

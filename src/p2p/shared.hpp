@@ -52,6 +52,8 @@ void peer_launched_on_parent(std::uint64_t parent, int peer);
 
 bool collective_begins(const comm::State& comm, std::uint64_t& parent);
 bool all_launched(std::uint64_t parent);
+// Has this rank proposed a transfer there to a lower rank of MPI_COMM_WORLD that has not answered?
+bool lower_rank_has_not_answered(std::uint64_t parent);
 void collective_ends(const comm::State& comm, std::uint64_t parent);
 
 void stop_shared();

@@ -62,4 +62,8 @@ bool wait(MPI_Request& request, const Deadline& deadline) {
     return true;
 }
 
+bool see_off(MPI_Request& request, MPI_Comm comm) {
+    return wait(request, Deadline(settings::values().timeout, comm));
+}
+
 }  // namespace swy::progress

@@ -46,4 +46,10 @@ device::Result wait_for_program(device::Stream& stream);
 // pending.
 bool wait(MPI_Request& request, const Deadline& deadline);
 
+// The same for a small message on `comm` that tells another process of what this one has launched on a GPU, with
+// SWITCHYARD_TIMEOUT. Once the program has control again it may wait for its GPU outside MPI (cudaDeviceSynchronize),
+// where nothing leaves that MPI has kept back, while the GPU waits for what that other process launches when it hears
+// of this. That process comes later in the order of launches, so no two wait for each other here.
+bool see_off(MPI_Request& request, MPI_Comm comm);
+
 }  // namespace swy::progress

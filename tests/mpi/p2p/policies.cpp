@@ -191,6 +191,13 @@ void among_collectives(int round) {
     messages.finish("among collectives");
 }
 
+void some_turns(int turns) {
+    for (int turn = 0; turn < turns; ++turn) {
+        int there = 0;
+        MPI_Iprobe(MPI_ANY_SOURCE, 99999, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+    }
+}
+
 // The program waits for all of its GPU, outside MPI, while messages are under way in both directions.
 void device_wait(int round) {
     Messages messages;
@@ -200,12 +207,36 @@ void device_wait(int round) {
     for (int peer = 0; peer < size; ++peer)
         if (peer != rank)
             messages.send(peer, round, kLarge);
-    for (int turn = 0; turn < round % 7; ++turn) {
-        int there = 0;
-        MPI_Iprobe(MPI_ANY_SOURCE, 99999, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
-    }
+    some_turns(round % 7);
     gpu::Driver::get().synchronize();
     messages.finish("device wait");
+}
+
+// The same while a collective is under way that does not block: it may be launched before the messages of its
+// communicator or after them, but alike on all ranks.
+void device_wait_in_collective(int round) {
+    constexpr int kCount = 32768;
+    Messages messages;
+    const gpu::Memory sum(gpu::Kind::kDevice, kCount * sizeof(float));
+    const std::vector<float> mine(kCount, static_cast<float>(rank + 1));
+    gpu::Driver::get().copy(sum.at(0), mine.data(), kCount * sizeof(float));
+    MPI_Request request = MPI_REQUEST_NULL;
+    for (int peer = 0; peer < size; ++peer)
+        if (peer != rank && (rank + round) % 2 == 0)
+            messages.send(peer, round, kLarge);
+    for (int peer = 0; peer < size; ++peer)
+        if (peer != rank && (peer + round) % 2 == 0)
+            messages.receive(peer, round, kLarge);
+    some_turns(20 * (round % 5));
+    MPI_Iallreduce(MPI_IN_PLACE, sum.at(0), kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+    some_turns(40 * (round % 7));
+    gpu::Driver::get().synchronize();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    messages.finish("device wait in a collective");
+    float last = 0;
+    gpu::Driver::get().copy(&last, sum.at((kCount - 1) * sizeof(float)), sizeof last);
+    if (last != static_cast<float>(size * (size + 1)) / 2 && bad++ == 0)
+        std::fprintf(stderr, "rank %d: device wait in a collective: the sum is %g\n", rank, static_cast<double>(last));
 }
 
 std::atomic<bool> opened{false};
@@ -326,6 +357,7 @@ void everything() {
         both_directions(round);
         among_collectives(round);
         device_wait(round);
+        device_wait_in_collective(round);
     }
     outstanding();
 }
@@ -346,6 +378,7 @@ constexpr Pattern kPatterns[] = {
     {"both-directions", repeat<both_directions>},
     {"among-collectives", repeat<among_collectives>},
     {"device-wait", repeat<device_wait>},
+    {"device-wait-in-collective", repeat<device_wait_in_collective>},
     {"outstanding", outstanding},
     {"overlap", overlap},
     {"quiet-sender", quiet_sender},
