@@ -25,8 +25,7 @@ constexpr std::array<Words, kReasons> kWords = {{
     {Reason::kNoPairComm, "no-pair-comm", "the two ranks have no NCCL communicator for messages yet",
      "Nothing for a pair that goes on; SWITCHYARD_P2P_COMM=pair or a smaller SWITCHYARD_P2P_PAIR_COMM_AFTER makes it "
      "sooner."},
-    {Reason::kNotReady, "not-ready",
-     "NCCL's communicator was not made yet, or two ranks were agreeing on a message there, and the call may not wait",
+    {Reason::kNotReady, "not-ready", "NCCL's communicator was missing or busy, and the call may not wait",
      "Later calls have NCCL; after MPI_Comm_idup make one large blocking collective first. SWITCHYARD_EAGER=1 makes it "
      "sooner."},
     {Reason::kThreads, "threads", "another thread of a rank was in a collective, which happens once a process", ""},
