@@ -28,7 +28,11 @@ AgreementTransport::State PageTransport::step() {
             words = page_.peek(rank);  // again: it publishes before it starts a later call
             some_nonblocking_ |= words == nullptr;
         } else if (words == nullptr && waits_for_ == WaitsFor::kAll) {
-            return page_.closed() ? State::kClosed : State::kPending;
+            if (!page_.closed())
+                return State::kPending;
+            words = page_.peek(rank);  // again: a rank publishes before it closes the page
+            if (words == nullptr)
+                return State::kClosed;
         }
         if (words == nullptr)
             continue;

@@ -17,6 +17,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -342,6 +343,32 @@ TEST(Page_transport, lets_no_rank_that_waits_go_on_where_calls_do_not_match) {
             }
         });
     });
+}
+
+// Each of them has published before one closes the page, so all find what does not match for themselves.
+TEST(Page_transport, shows_all_that_wait_what_does_not_match_though_one_closes_the_page_at_once) {
+    for (int round = 0; round < 200; ++round) {
+        Page page;
+        std::array<std::size_t, kRanks> named{};
+        const auto call = [&](int rank, int kind) {
+            SharedPage& mine = *page.ranks[static_cast<std::size_t>(rank)];
+            coll::VoteRecord record{};
+            coll::fill(record, {}, false);
+            PageTransport transport(mine, {rank, kRanks}, coll::page_record(record, print_of(kind, 0)),
+                                    PageTransport::WaitsFor::kAll, record);
+            auto state = AgreementTransport::State::kPending;
+            while (state == AgreementTransport::State::kPending)
+                state = transport.step();
+            mine.close();
+            if (state == AgreementTransport::State::kComplete)
+                named[static_cast<std::size_t>(rank)] = transport.prints().size();
+        };
+        std::thread first(call, 0, kDevice), second(call, 1, kDevice);
+        call(2, kOtherCall);
+        first.join();
+        second.join();
+        ASSERT_EQ(named, (std::array<std::size_t, kRanks>{kRanks, kRanks, kRanks})) << "round " << round;
+    }
 }
 
 TEST(Page_transport, does_not_overwrite_what_a_rank_has_not_read) {
