@@ -1,6 +1,10 @@
 #include "device/context_pool.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <exception>
+#include <future>
+#include <thread>
 #include <utility>
 
 namespace swy::device {
@@ -93,11 +97,48 @@ void ContextPool::close_all() noexcept {
         pool->close();
 }
 
-void ContextPool::unmap_all() noexcept {
+bool ContextPool::unmap_all() noexcept {
     Registry& all = registry();
     const std::scoped_lock lock(all.mutex);
+    bool unmapped = true;
     for (const auto& pool : all.pools)
-        pool->unmap();
+        unmapped &= pool->unmap();
+    return unmapped;
+}
+
+void ContextPool::forget_blocks() noexcept {
+    Registry& all = registry();
+    const std::scoped_lock lock(all.mutex);
+    for (const auto& pool : all.pools) {
+        const std::scoped_lock lock_of_pool(pool->mutex_);
+        pool->mappable_.clear();
+    }
+}
+
+// Has the device done all its work? What the driver does to free memory, unmap it or unload kernels waits for all of
+// it, a kernel of the program's that runs until the host says so after MPI_Finalize included. So none of that is done
+// where it would wait for longer than kPatience: the driver gives all back when the context ends. Asking waits too,
+// and does so on a thread of its own.
+bool ContextPool::settled() noexcept {
+    constexpr std::chrono::seconds kPatience(1);
+    const Driver* d = driver();
+    if (busy_at_end_ || d == nullptr)
+        return false;
+    busy_at_end_ = true;
+    try {
+        std::promise<bool> asked;
+        std::future<bool> idle = asked.get_future();
+        std::thread([d, context = context_, asked = std::move(asked)]() mutable {
+            const auto synchronize = [&] {
+                const ContextScope scope(context);
+                return scope.result() != CUDA_SUCCESS ? scope.result() : d->context_synchronize();
+            };
+            asked.set_value(synchronize() == CUDA_SUCCESS);
+        }).detach();
+        busy_at_end_ = idle.wait_for(kPatience) != std::future_status::ready || !idle.get();
+    } catch (const std::exception&) {  // no thread, or no memory
+    }
+    return !busy_at_end_;
 }
 
 ContextPool::ContextPool(Context context, const Token& token) : context_(context), token_(token) {
@@ -110,7 +151,7 @@ ContextPool::ContextPool(Context context, const Token& token) : context_(context
 ContextPool::~ContextPool() {
     close();
     const Driver* d = driver();
-    if (token_.canary != 0 && d != nullptr && !hangs_ && alive(*d))
+    if (token_.canary != 0 && d != nullptr && !busy_at_end_ && alive(*d))
         free_scratch(*d, {reinterpret_cast<void*>(token_.canary), kCanaryBytes, false});
 }
 
@@ -163,25 +204,26 @@ void ContextPool::close() noexcept {
     std::vector<Block> scratch = std::move(scratch_);
     for (const MappableBlock& block : std::exchange(mappable_, {}))
         scratch.push_back({block.data, Mappable::kBytes, false});
+    busy_at_end_ |= live && !busy.empty();
     lock.unlock();
     unmap();
-    hangs_ |= live && !busy.empty();
-    if (live && !hangs_)  // otherwise a kernel may still be running: they end with the context
+    const bool frees = live && settled();
+    if (frees)
         unload_kernels(*d);
     for (const auto* list : {&streams, &busy})
         for (const Handles& handles : *list)
             if (live)
                 free_stream(*d, handles);
-    if (hangs_)  // the driver gives memory back when the device has done all its work
+    if (live && !frees)
         return;
     for (const auto* list : {&pinned, &waiting})
         for (const Block& block : *list)
-            if (live)
+            if (frees)
                 free_pinned(*d, block);
             else
                 unmap_block(block);
     for (const Block& block : scratch)
-        if (live)
+        if (frees)
             free_scratch(*d, block);
 }
 

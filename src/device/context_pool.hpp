@@ -42,7 +42,8 @@ class ContextPool {
     static Result of(Context context, std::shared_ptr<ContextPool>& pool);
     // Empties all pools and forgets them. What is still in use is freed when it is given back.
     static void close_all() noexcept;
-    static void unmap_all() noexcept;  // in all pools
+    static bool unmap_all() noexcept;      // in all pools, as unmap_all() of mapped.hpp
+    static void forget_blocks() noexcept;  // in all pools
 
     // Identifies a context, so that a later one under the same handle is told from it.
     struct Token {
@@ -82,7 +83,8 @@ class ContextPool {
   private:
     bool exists(const Driver& driver) const;
     void close() noexcept;
-    void unmap() noexcept;
+    bool unmap() noexcept;
+    bool settled() noexcept;
     void unload_kernels(const Driver& driver) noexcept;
     void reap(const Driver& driver);
     bool reserve_pinned(std::size_t bytes, std::vector<Block>& evicted);
@@ -104,7 +106,7 @@ class ContextPool {
 
     std::mutex mutex_;
     bool closed_ = false;
-    bool hangs_ = false;  // work was still under way when the pool was closed
+    bool busy_at_end_ = false;  // work was still under way on the device in MPI_Finalize
     std::vector<Handles> idle_;
     std::vector<Handles> busy_;                    // given back with work under way
     std::vector<Block> pinned_;                    // idle; the one idle for longest comes first

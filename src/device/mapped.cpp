@@ -81,17 +81,19 @@ std::byte* ContextPool::map(const MemoryHandle& handle) {
     return mappings_[handle] = reinterpret_cast<std::byte*>(address);
 }
 
-void ContextPool::unmap() noexcept {
+bool ContextPool::unmap() noexcept {
     const Driver* d = driver();
     std::unique_lock lock(mutex_);
     const auto mappings = std::exchange(mappings_, {});
     lock.unlock();
     if (mappings.empty() || d == nullptr || !alive(*d))
-        return;
+        return true;
     const ContextScope scope(context_);
-    if (scope.result() == CUDA_SUCCESS)
-        for (const auto& [handle, address] : mappings)
-            d->ipc_close(reinterpret_cast<CUdeviceptr>(address));
+    if (scope.result() != CUDA_SUCCESS || !settled())
+        return false;
+    for (const auto& [handle, address] : mappings)
+        d->ipc_close(reinterpret_cast<CUdeviceptr>(address));
+    return true;
 }
 
 Mappable::Mappable(Mappable&& other) noexcept
@@ -132,8 +134,12 @@ std::byte* map(Context context, const MemoryHandle& handle) {
     return ContextPool::of(context, pool) == CUDA_SUCCESS ? pool->map(handle) : nullptr;
 }
 
-void unmap_all() noexcept {
-    ContextPool::unmap_all();
+bool unmap_all() noexcept {
+    return ContextPool::unmap_all();
+}
+
+void forget_blocks() noexcept {
+    ContextPool::forget_blocks();
 }
 
 }  // namespace swy::device

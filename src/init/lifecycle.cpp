@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "call/depth.hpp"
@@ -31,6 +32,7 @@
 #include "nccl/communicator.hpp"
 #include "nccl/library.hpp"
 #include "p2p/bounce_buffer.hpp"
+#include "p2p/mapped.hpp"
 #include "p2p/service.hpp"
 #include "progress/engine.hpp"
 #include "progress/wait.hpp"
@@ -301,11 +303,14 @@ void before_finalize() {
         const report::flight::Operation here(CallId::kFinalize, Owner(MPI_COMM_WORLD));
         stream::Communicator::finish_all();
         const MPI_Comm left = error::left_of(MPI_COMM_WORLD);
-        p2p::finish(error::survives ? left : comm::control_communicator());
-        call::job_agrees = false;
+        const MPI_Comm ranks = error::survives ? left : comm::control_communicator();
+        p2p::finish(ranks);
+        const bool gpus = std::exchange(call::job_agrees, false);
         comm::close_gates();
         comm::stop();
         nccl::Communicator::end_all();
+        if (gpus)
+            p2p::mapped::finish(ranks);  // where NCCL has ended what never ended by itself
         comm::stop_losses();
         comm::stop_control();
         if (reports && left != MPI_COMM_NULL)

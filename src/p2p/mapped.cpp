@@ -8,6 +8,8 @@
 #include "p2p/devices.hpp"
 #include "p2p/service.hpp"
 #include "pack/kernel_pack.hpp"
+#include "progress/wait.hpp"
+#include "real.hpp"
 
 namespace swy::p2p::mapped {
 namespace {
@@ -80,6 +82,21 @@ std::byte* block_in(const Control& clear, const pack::Payload& payload) {
     device::MemoryHandle handle{};
     std::copy_n(clear.content.begin(), handle.size(), handle.begin());
     return device::map(payload.where.context, handle);
+}
+
+void finish(MPI_Comm ranks) {
+    const int unmapped = device::unmap_all() ? 1 : 0;
+    int all_unmapped = 0, done = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int rc = MPI_ERR_COMM;
+    if (ranks != MPI_COMM_NULL)
+        rc = real::Iallreduce(&unmapped, &all_unmapped, 1, MPI_INT, MPI_MIN, ranks, &request);
+    while (rc == MPI_SUCCESS && done == 0) {
+        progress::progress();
+        rc = real::Test(&request, &done, MPI_STATUS_IGNORE);
+    }
+    if (rc != MPI_SUCCESS || all_unmapped == 0)
+        device::forget_blocks();
 }
 
 }  // namespace swy::p2p::mapped

@@ -4,6 +4,8 @@
 // receiver decides, as for all transports of messages. Under the engine's lock.
 #pragma once
 
+#include <mpi.h>
+
 #include <cstddef>
 #include <memory>
 
@@ -35,5 +37,9 @@ void refused(int rank);
 
 // Sender, with kMapped: the block in this process's address space; nullptr where it cannot be mapped.
 std::byte* block_in(const Control& clear, const pack::Payload& payload);
+
+// Collective over `ranks`, all or those that are left, when no message is under way: unmaps the blocks of other
+// processes before any rank frees its own.
+void finish(MPI_Comm ranks);
 
 }  // namespace swy::p2p::mapped

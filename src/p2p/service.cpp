@@ -13,7 +13,6 @@
 
 #include "comm/job_messages.hpp"
 #include "comm/losses.hpp"
-#include "device/mapped.hpp"
 #include "error/loss.hpp"
 #include "fastpath/message.hpp"
 #include "p2p/pair_comms.hpp"
@@ -309,8 +308,7 @@ void finish(MPI_Comm ranks) {
     if (!fastpath::envelopes)
         return;
     MPI_Request all = MPI_REQUEST_NULL;
-    const auto leave = [&] { return ranks != MPI_COMM_NULL && real::Ibarrier(ranks, &all) == MPI_SUCCESS; };
-    bool met = !leave();
+    bool met = ranks == MPI_COMM_NULL || real::Ibarrier(ranks, &all) != MPI_SUCCESS;
     progress::Deadline patience(kPatienceSeconds);
     bool all_are_here = false;
     while ((progress::alive.load() != 0 || !met) && !(all_are_here && patience.passed())) {
@@ -320,12 +318,6 @@ void finish(MPI_Comm ranks) {
             all_are_here = true;
             patience = progress::Deadline(kPatienceSeconds);
         }
-    }
-    device::unmap_all();
-    met = !leave();
-    while (!met) {
-        progress::progress();
-        meet(met, all);
     }
     const progress::Hold hold;
     fastpath::envelopes = false;

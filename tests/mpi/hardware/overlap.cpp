@@ -1,6 +1,6 @@
 // What a program has queued on a stream of its own does not hold up its MPI calls on other memory: a halo is exchanged
 // while the interior's kernel runs, and a stream may wait for what the host does after the call. Here a host function
-// waits, on a stream that synchronises with the default one, until the call has returned.
+// waits, on a stream that synchronises with the default one, until the call has returned, MPI_Finalize at last.
 // Streams share the device's hardware queues, 8 unless the program asks for more, and what is queued there behind the
 // waiting stream waits with it: no other stream is to share its queue.
 // first: the first call of all on device memory is such a one. It does not wait where SWITCHYARD_EAGER has loaded the
@@ -207,6 +207,8 @@ int main(int argc, char** argv) {
         for (const gpu::Kind kind : {gpu::Kind::kDevice, gpu::Kind::kManaged})
             for (const int count : {4, 1 << 10, 1 << 18})
                 exchange(one, kind, count, stream, first);
+    Queued last(stream);  // where something would be freed, which waits for the whole device
     MPI_Finalize();
+    expect(last.end(), "MPI_Finalize waits for the program's stream");
     return failures == 0 ? 0 : 1;
 }
