@@ -65,7 +65,8 @@ constexpr std::array<Words, kReasons> kWords = {{
      "Keep the buffers of one call on one device.", true},
     {Reason::kForeignContext, "foreign-context", "the memory belongs to a context that is not its device's primary one",
      "Allocate in the primary context (the CUDA runtime does; cuDevicePrimaryCtxRetain).", true},
-    {Reason::kDuplicateGpu, "duplicate-gpu", "two ranks of the communicator use one GPU, which NCCL refuses",
+    {Reason::kDuplicateGpu, "duplicate-gpu",
+     "two ranks of the communicator use one GPU, where NCCL refuses them or is slower",
      "Give each rank a GPU of its own: cudaSetDevice(local rank), and no more ranks on a node than it has GPUs. Or run "
      "NVIDIA's MPS and set NCCL_MULTI_RANK_GPU_ENABLE=1, with NCCL 2.30 or later.",
      true},

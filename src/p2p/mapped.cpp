@@ -25,9 +25,10 @@ std::map<std::pair<int, device::Context>, std::weak_ptr<void>>& claims() {
     return *all;
 }
 
-// Not where a later message may go over NCCL, nor where the program has asked for host memory.
-bool lasts(Reason reason) {
+// Not where the program has asked for host memory, or one end has only that.
+bool stands_in(Reason reason) {
     switch (reason) {
+        case Reason::kNoPairComm:
         case Reason::kDuplicateGpu:
         case Reason::kNoNccl:
         case Reason::kOldNccl:
@@ -61,7 +62,7 @@ bool possible(const call::Envelope& envelope, const pack::Payload& payload) {
 
 bool choose(const call::Envelope& envelope, const pack::Payload& payload, Control& clear, device::Mappable& block,
             Claim& claim) {
-    if (!lasts(clear.reason) || !possible(envelope, payload))
+    if (!stands_in(clear.reason) || !possible(envelope, payload))
         return true;
     const std::pair user(static_cast<int>(envelope.sender), payload.where.context);
     if (device::Mappable::acquire(payload.where.context, block) != 0)

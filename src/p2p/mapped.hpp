@@ -1,7 +1,7 @@
-// Messages between two processes of a host that have one GPU at both ends, or that NCCL cannot carry, from device
-// memory to device memory: the sender writes them into a block of device memory of the receiver's process, which it has
-// mapped (device/mapped.hpp), and the receiver copies them out. So ranks that share a GPU need no host memory. The
-// receiver decides, as for all transports of messages. Under the engine's lock.
+// Messages that NCCL does not carry between two processes of a host, from device memory to device memory: the sender
+// writes them into a block of device memory of the receiver's process, which it has mapped (device/mapped.hpp), and the
+// receiver copies them out. So ranks that share a GPU need no host memory. The receiver decides, as for all transports
+// of messages. Under the engine's lock.
 #pragma once
 
 #include <mpi.h>
@@ -25,10 +25,10 @@ bool possible(const call::Envelope& envelope, const pack::Payload& payload);
 // What a message has while it uses a block: others of the same sender can wait for that one.
 using Claim = std::shared_ptr<void>;
 
-// Receiver, with a clear to send that says kStaged: makes it kMapped where both ends can do that and NCCL will not
-// carry such messages later either. `block` is where the sender shall write. Returns false where all blocks are in use,
-// but one of them by a message of the same sender: that one ends whenever this rank and the sender are in MPI, which a
-// staged message would need, too. Then it is to be called again.
+// Receiver, with a clear to send that says kStaged: makes it kMapped where both ends can do that. `block` is where the
+// sender shall write. Returns false where all blocks are in use, but one of them by a message of the same sender: that
+// one ends whenever this rank and the sender are in MPI, which a staged message would need, too. Then it is to be
+// called again.
 bool choose(const call::Envelope& envelope, const pack::Payload& payload, Control& clear, device::Mappable& block,
             Claim& claim);
 

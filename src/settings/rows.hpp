@@ -391,7 +391,7 @@ inline constexpr Setting kSettings[] = {
      show_size<&Values::pinned_pool>,
      SWY_OWN},
     {{"SWITCHYARD_PEER_POOL", kSize, "64M",
-      "How much device memory is kept, per device, for messages that NCCL cannot carry between processes of a host: "
+      "How much device memory is kept, per device, for messages that NCCL does not carry between processes of a host: "
       "the sender writes them into such memory of the receiver's. Each message that is received so takes 8 MiB "
       "meanwhile; 0 has all of them staged.",
       false},
