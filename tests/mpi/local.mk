@@ -74,11 +74,14 @@ tests_mpi_hardware_first_large_SOURCES = tests/mpi/hardware/first_large.cpp test
 tests_mpi_hardware_first_large_LDADD = $(MPI_TEST_LIBS)
 hardware_tests = tests/mpi/hardware/halo.test tests/mpi/hardware/kernels.test tests/mpi/hardware/nccl.test \
     tests/mpi/hardware/room.test tests/mpi/hardware/warm.test
-TESTS += $(hardware_tests) tests/mpi/hardware/memops tests/mpi/hardware/overlap tests/mpi/hardware/scratch \
-    tests/mpi/hardware/threads_made tests/mpi/hardware/unaligned
+TESTS += $(hardware_tests) tests/mpi/hardware/duplicates tests/mpi/hardware/memops tests/mpi/hardware/overlap \
+    tests/mpi/hardware/scratch tests/mpi/hardware/threads_made tests/mpi/hardware/unaligned
 EXTRA_DIST += $(hardware_tests)
-EXTRA_PROGRAMS += tests/mpi/hardware/crowded tests/mpi/hardware/halo tests/mpi/hardware/memops \
-    tests/mpi/hardware/overlap tests/mpi/hardware/scratch tests/mpi/hardware/threads_made tests/mpi/hardware/unaligned
+EXTRA_PROGRAMS += tests/mpi/hardware/crowded tests/mpi/hardware/duplicates tests/mpi/hardware/halo \
+    tests/mpi/hardware/memops tests/mpi/hardware/overlap tests/mpi/hardware/scratch tests/mpi/hardware/threads_made tests/mpi/hardware/unaligned
+tests_mpi_hardware_duplicates_SOURCES = tests/mpi/hardware/duplicates.cpp tests/mpi/comm/cost.hpp tests/mpi/comm/use.hpp \
+    tests/mpi/gpu.hpp tests/mpi/pml.hpp
+tests_mpi_hardware_duplicates_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_hardware_threads_made_SOURCES = tests/mpi/hardware/threads_made.cpp tests/mpi/gpu.hpp
 tests_mpi_hardware_threads_made_LDFLAGS = $(AM_LDFLAGS) -rdynamic
 tests_mpi_hardware_threads_made_LDADD = $(MPI_TEST_LIBS)

@@ -18,6 +18,9 @@ namespace {
 
 enum FamilyPurpose : std::uint64_t { kSegments = 1, kConnected, kChannel, kPeers, kAlgorithm };
 
+// What NCCL 2.30 took for each of 64 channels of a communicator of two ranks on an H200 (docs/measurements.md).
+constexpr std::size_t kChannelMemory = 26ull << 20;
+
 // The result that a rank reports after its own part, so that the others do not wait for one that has failed.
 struct Report {
     std::int32_t result = ncclSuccess;
@@ -42,8 +45,8 @@ ncclResult_t meet_all(const std::vector<Member>& members, int self, const Name& 
 
 Family::Family(int ranks, int self) : links_(static_cast<std::size_t>(ranks)), self_(self) {}
 
-ncclResult_t Family::connect(const std::vector<Member>& members, int self, const Name& name, Stop stop,
-                             std::shared_ptr<Family>& out) {
+ncclResult_t Family::connect(const std::vector<Member>& members, int self, const Name& name, const Device& device,
+                             int channels, Stop stop, std::shared_ptr<Family>& out) {
     std::shared_ptr<Family> family(new Family(static_cast<int>(members.size()), self));
     family->name_ = name;
     family->members_ = members;
@@ -54,6 +57,8 @@ ncclResult_t Family::connect(const std::vector<Member>& members, int self, const
         result = family->connect_hosts(members, name, stop);
     if (result == ncclSuccess)
         result = family->watch();
+    if (result == ncclSuccess)
+        result = family->take_memory(device, channels);
     mine.result = result;
     result = meet_all(members, self, derive(name, kConnected, 0), mine, stop, reports);
     if (family->segment_)
@@ -128,6 +133,19 @@ ncclResult_t Family::watch() {
         fail(ncclRemoteError, false);
     });
     return watcher_->start();
+}
+
+ncclResult_t Family::take_memory(const Device& device, int channels) {
+    if (ranks() == 1)
+        return ncclSuccess;
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal};
+    const std::size_t bytes = static_cast<std::size_t>(channels) * kChannelMemory;
+    const ncclResult_t result = checked(cuMemCreate(&memory_, bytes, &properties, 0), "cuMemCreate");
+    if (result != ncclSuccess)
+        warn("Failed to allocate %zu bytes for %d channels", bytes, channels);
+    return result;
 }
 
 void Family::stop() {
@@ -208,6 +226,8 @@ Family::~Family() {
             if (link && !link->broken())
                 link->say_goodbye();
     watcher_.reset();  // before the channels that it watches
+    if (memory_ != 0)
+        cuMemRelease(memory_);
 }
 
 }  // namespace vgpu::nccl

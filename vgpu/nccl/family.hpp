@@ -1,6 +1,7 @@
-// The resources that communicators share: links to all peers, the bell, the order of operations. A communicator has a
-// family of its own, or its parent's (splitShare, shrinkShare in the parent's configuration). Ranks here are those of
-// the first of them. Halting or failing affects all that share, as NCCL's guide warns of aborting one.
+// The resources that communicators share: links to all peers, the channels' memory, the bell, the order of operations.
+// A communicator has a family of its own, or its parent's (splitShare, shrinkShare in the parent's configuration).
+// Ranks here are those of the first of them. Halting or failing affects all that share, as NCCL's guide warns of
+// aborting one.
 #pragma once
 
 #include <atomic>
@@ -12,9 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include <cuda.h>
 #include <nccl.h>
 
 #include "vgpu/nccl/bell.hpp"
+#include "vgpu/nccl/device.hpp"
 #include "vgpu/nccl/link.hpp"
 #include "vgpu/nccl/rendezvous.hpp"
 #include "vgpu/nccl/ticket_lock.hpp"
@@ -38,9 +41,10 @@ struct Member {
 
 class Family {
   public:
-    // Connects rank `self` with all others; each of them calls this with the same members and name.
-    static ncclResult_t connect(const std::vector<Member>& members, int self, const Name& name, Stop stop,
-                                std::shared_ptr<Family>& out);
+    // Connects rank `self`, which is on that device, with all others by that many of NCCL's channels, which take memory
+    // of the device. Each of them calls this with the same members and name; all fail where one does.
+    static ncclResult_t connect(const std::vector<Member>& members, int self, const Name& name, const Device& device,
+                                int channels, Stop stop, std::shared_ptr<Family>& out);
     Family(const Family&) = delete;
     Family& operator=(const Family&) = delete;
     ~Family();
@@ -84,8 +88,10 @@ class Family {
     ncclResult_t share_memory(const std::vector<Member>& members, const Name& name, Stop stop);
     ncclResult_t connect_hosts(const std::vector<Member>& members, const Name& name, Stop stop);
     ncclResult_t watch();
+    ncclResult_t take_memory(const Device& device, int channels);
 
     std::vector<std::unique_ptr<Link>> links_;
+    CUmemGenericAllocationHandle memory_ = 0;  // of the channels, which virtual ones do not use
     int self_;
     std::shared_ptr<Segment> segment_;
     Bell* bell_ = nullptr;

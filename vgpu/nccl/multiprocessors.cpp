@@ -50,12 +50,16 @@ bool linked(int ordinal) {
 
 }  // namespace
 
+int channels_of(const Communicator& communicator) {
+    return std::min(linked(communicator.device.ordinal) ? kLinked : kCollectiveOverPci, communicator.config.max_ctas);
+}
+
 int ctas_of(const Communicator& communicator, bool collective) {
     const int count = room_of(communicator.device.ordinal).count;
     if (settings().alone)
         return count;
-    const int most = linked(communicator.device.ordinal) ? kLinked : collective ? kCollectiveOverPci : kPeerOverPci;
-    return std::min({most, communicator.config.max_ctas, count});
+    const bool few = !collective && !linked(communicator.device.ordinal);
+    return std::min({channels_of(communicator), few ? kPeerOverPci : kLinked, count});
 }
 
 Multiprocessors::Multiprocessors(const Communicator& communicator, int ctas) : ordinal_(communicator.device.ordinal) {

@@ -9,6 +9,10 @@
 
 namespace vgpu::nccl {
 
+// How many channels NCCL has for the collectives of such a communicator: as many as the device's links want, or as the
+// program's ncclConfig_t allows.
+int channels_of(const Communicator& communicator);
+
 // How many CTAs the kernel of a collective, or of sends and receives, has on this communicator: as many as NCCL has
 // channels for them on such a device, or as the program's ncclConfig_t allows. Not called by a kernel, which may not
 // ask the driver.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "vgpu/nccl/debug.hpp"
+#include "vgpu/nccl/multiprocessors.hpp"
 #include "vgpu/nccl/settings.hpp"
 
 namespace vgpu::nccl {
@@ -83,7 +84,8 @@ ncclResult_t make_child(Communicator& parent, const std::vector<int>& chosen, co
     }
     std::shared_ptr<Family> family = parent.family;
     if (!share) {
-        const ncclResult_t result = Family::connect(members, rank, name, child.stop(), family);
+        const ncclResult_t result =
+            Family::connect(members, rank, name, child.device, channels_of(child), child.stop(), family);
         if (result != ncclSuccess)
             return result;
         family_rank = all_ranks(members.size());
@@ -132,7 +134,8 @@ ncclResult_t establish(Communicator& communicator, const std::vector<ncclUniqueI
         result = refuse_duplicates(members, communicator.rank);
     std::shared_ptr<Family> family;
     if (result == ncclSuccess)
-        result = Family::connect(members, communicator.rank, name, communicator.stop(), family);
+        result = Family::connect(members, communicator.rank, name, communicator.device, channels_of(communicator),
+                                 communicator.stop(), family);
     if (result != ncclSuccess)
         return result;
     const std::size_t count = members.size();

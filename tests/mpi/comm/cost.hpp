@@ -46,13 +46,13 @@ inline int dearer(int rank, const Cost& early, const Cost& late, int rounds, con
     int failures = 0;
     if (late.descriptors > early.descriptors) {
         ++failures;
-        std::fprintf(stderr, "rank %d: %ld file descriptors after %d rounds, %ld in the end\n", rank, early.descriptors,
-                     kFirstRounds, late.descriptors);
+        std::fprintf(stderr, "rank %d: %ld file descriptors after the first rounds, %ld in the end\n", rank,
+                     early.descriptors, late.descriptors);
     }
     if (late.device_free < early.device_free) {
         ++failures;
-        std::fprintf(stderr, "rank %d: %zu bytes of device memory free after %d rounds, %zu in the end\n", rank,
-                     early.device_free, kFirstRounds, late.device_free);
+        std::fprintf(stderr, "rank %d: %zu bytes of device memory free after the first rounds, %zu in the end\n", rank,
+                     early.device_free, late.device_free);
     }
     std::printf("rank %d: heap %zu, and %zu after %d rounds\n", rank, early.heap, late.heap, rounds);
     if (late.heap > early.heap + heap.at_all + heap.each_round * static_cast<std::size_t>(rounds)) {

@@ -1,6 +1,7 @@
 // A call that needs intermediate memory takes as much of the device as it needs, and the program has it back
-// afterwards: an exchange in place of 150 MiB on a device of 512 MiB, of which the program then allocates what is left.
-// launch: -n 2 --gpus 2 -x VGPU_MEMORY=512M
+// afterwards: an exchange in place of 150 MiB on a device of 512 MiB and what NCCL takes (32 channels of 26 MiB), of
+// which the program then allocates what is left.
+// launch: -n 2 --gpus 2 -x VGPU_MEMORY=1344M
 #include <mpi.h>
 
 #include <cstdint>

@@ -3,12 +3,14 @@
 #include <chrono>
 #include <thread>
 
+#include "../real.hpp"
 #include "ranks.hpp"
 
 namespace vgpu::test {
 namespace {
 
-constexpr int kLong = 300;  // ms
+constexpr int kLong = 300;                           // ms
+constexpr std::size_t kChannelMemory = 26ull << 20;  // bytes
 
 using Clock = std::chrono::steady_clock;
 
@@ -114,6 +116,45 @@ TEST(Waits, The_first_sum_of_floats_for_all_ranks_unless_told_otherwise) {
             },
             options);
     }
+}
+
+// What NCCL took of the device is there from the making of a communicator to its end.
+TEST(Memory, Of_a_communicator_is_the_devices) {
+    VIRTUAL_ONLY("channels of one size");
+    const auto free_memory = [] {
+        std::size_t free = 0, total = 0;
+        EXPECT_EQ(cuMemGetInfo(&free, &total), CUDA_SUCCESS);
+        return free;
+    };
+    run_ranks(2, [&](Rank& self) {
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.maxCTAs = 4;
+        const std::size_t before = free_memory();
+        ncclComm_t comm = self.communicator(&config), child = nullptr;
+        EXPECT_EQ(before - free_memory(), 4 * kChannelMemory);
+        OK(ncclCommSplit(comm, 0, self.rank, &child, &config));
+        EXPECT_EQ(before - free_memory(), 8 * kChannelMemory);
+        OK(ncclCommDestroy(child));
+        OK(ncclCommAbort(comm));
+        EXPECT_EQ(free_memory(), before);
+    });
+}
+
+TEST(Memory, That_is_not_there_for_one_rank_ends_the_making_for_all) {
+    VIRTUAL_ONLY("VGPU_MEMORY");
+    Options options;
+    options.environment = {{"VGPU_MEMORY", "1G"}, {"NCCL_DEBUG", "WARN"}};
+    const auto ends = run_ranks(
+        2,
+        [](Rank& self) {
+            const Memory own(self.rank == 1 ? 900u << 20 : 1u << 20);
+            const ncclUniqueId id = self.unique_id();
+            ncclComm_t comm = nullptr;
+            EXPECT_EQ(ncclCommInitRank(&comm, self.ranks, id, self.rank),
+                      self.rank == 1 ? ncclUnhandledCudaError : ncclRemoteError);
+        },
+        options);
+    expect_said({ends[1]}, {" NCCL WARN Failed to allocate 872415232 bytes for 32 channels"});
 }
 
 // Before 2.27 a thread has room for one group of non-blocking communicators.
