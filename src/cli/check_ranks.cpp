@@ -136,7 +136,8 @@ Check one_gpu_each(const std::vector<Account>& accounts) {
         return {kOneGpuEach, Health::kGood, "each rank has a GPU of its own", ""};
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
     return {kOneGpuEach, Health::kNote,
-            fmt::format("both ranks use one GPU{}, which NCCL refuses: they are staged through host memory",
+            fmt::format("both ranks use one GPU{}, which NCCL takes at most from 2.30 on: else large messages go by "
+                        "peer, and collectives are staged through host memory",
                         visible != nullptr ? fmt::format(" (CUDA_VISIBLE_DEVICES is {})", visible) : ""),
             "Start no more ranks on a node than it has GPUs, and show each its own: switchyard run --gpus near."};
 }

@@ -86,6 +86,11 @@ std::string share_text(double share) {
     return fmt::format("{:.1f} %", 100 * share);
 }
 
+std::string share_of_run_text(const Summary& summary, const Line& line) {
+    const bool is_callers = call_blocks(line.call) || waits_or_tests(line.call);
+    return is_callers && summary.run.seconds > 0 ? share_text(share_of_run(summary, line.seconds)) : "";
+}
+
 std::string of_rank_text(const OfRank& time, const Summary& summary) {
     return time.rank < 0 || summary.ranks.size() < 2 ? "" : fmt::format("{} ({})", time_text(time.seconds), time.rank);
 }

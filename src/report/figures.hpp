@@ -29,6 +29,9 @@ std::array<std::pair<std::string_view, double>, 4> time_of_calls(const Summary& 
 // The part that this many seconds of all ranks are of the run, from 0 to 1. The run's time is known.
 double share_of_run(const Summary& summary, double seconds);
 std::string share_text(double share);
+// The same of a line's calls. "" for operations that do not block, whose times from start to completion overlap each
+// other and the program's own work, and where the run's time is not known.
+std::string share_of_run_text(const Summary& summary, const Line& line);
 
 std::string of_rank_text(const OfRank& time, const Summary& summary);  // "1.20 s (3)"; "" where there is one rank
 

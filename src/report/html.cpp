@@ -155,8 +155,8 @@ std::string calls(const Summary& summary) {
             waits_or_tests(line.call) ? "" : size_text(line.bytes),
             time_text(line.seconds / static_cast<double>(std::max<std::uint64_t>(line.count, 1))),
             time_text(line.seconds / static_cast<double>(summary.ranks.size())), why(line.reason),
-            summary.run.seconds > 0 ? share_text(share_of_run(summary, line.seconds)) : "",
-            of_rank_text(line.least, summary), of_rank_text(line.most, summary), sizes(line));
+            share_of_run_text(summary, line), of_rank_text(line.least, summary), of_rank_text(line.most, summary),
+            sizes(line));
     return table + "</tbody></table></div>\n<p>Calls and data are summed over ranks.</p>\n";
 }
 

@@ -140,7 +140,7 @@ std::vector<Table::Cell> row_of(const Summary& summary, const Line& line) {
             {has_data ? size_text(line.bytes) : ""},
             {time_text(line.seconds / static_cast<double>(line.count))},
             {time_text(line.seconds / static_cast<double>(summary.ranks.size()))},
-            {summary.run.seconds > 0 ? share_text(share_of_run(summary, line.seconds)) : ""},
+            {share_of_run_text(summary, line)},
             {of_rank_text(line.least, summary)},
             {of_rank_text(line.most, summary)},
             {std::string(has_reason ? name(line.reason) : "")}};

@@ -50,6 +50,15 @@ TEST(Report_text, Ranks_calls_by_time) {
     EXPECT_LT(line_of(text, "MPI_Gather"), line_of(text, "MPI_Bcast"));
 }
 
+TEST(Report_text, Gives_operations_that_overlap_no_share_of_the_run) {
+    Summary summary = four_ranks();
+    summary.run.seconds = 10;
+    summary.lines.push_back({"MPI_Isend", Carrier::kNccl, Reason::kNone, 64, 1 << 20, 640});
+    const std::string text = report::as_text(summary, {});
+    EXPECT_NE(text.find(" 20.0 %"), std::string::npos) << text;  // MPI_Allreduce: 8 s of 4 ranks
+    EXPECT_EQ(text.find("1600.0 %"), std::string::npos) << text;
+}
+
 TEST(Report_text, Counts_hosts_and_devices_once) {
     EXPECT_NE(report::as_text(four_ranks(), {}).find("4 ranks on 2 hosts, 2 GPUs used by NCCL"), std::string::npos)
         << report::as_text(four_ranks(), {});
