@@ -192,6 +192,10 @@ std::string where(CallId call, MPI_Comm comm) {
     return fmt::format("{} on rank {} of {} ({} ranks)", name(call), rank, call::comm_name(comm), size);
 }
 
+std::string where(CallId call, const Owner& owner) {
+    return where(call, owner.kind == Owner::Kind::kComm ? owner.comm : MPI_COMM_NULL);
+}
+
 bool lives(MPI_Comm comm) {
     const std::scoped_lock lock(states_mutex);
     return std::any_of(states().begin(), states().end(), [&](const State* state) { return state->handle == comm; });

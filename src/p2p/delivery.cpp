@@ -19,7 +19,8 @@ namespace swy::p2p {
 namespace {
 
 std::string received_as(const Receive& receive, int source, int tag, std::size_t bytes) {
-    return fmt::format("{} of {} bytes from rank {}, tag {}", name(receive.call()), bytes, source, tag);
+    return fmt::format("{}: {} bytes from rank {}, tag {}", comm::where(receive.call(), receive.owner()), bytes, source,
+                       tag);
 }
 
 // Called when an envelope has come to host memory.
@@ -190,8 +191,8 @@ void Receive::truncated(std::size_t bytes) {
     outcome.tag = tag_;
     outcome.bytes = bytes;
     outcome.mpi_class = MPI_ERR_TRUNCATE;
-    outcome.text = fmt::format("{}: the message has {} bytes, the receive buffer holds {}: receive with a larger count",
-                               received_as(*this, source_, tag_, bytes), bytes, payload_.bytes);
+    outcome.text = fmt::format("{}: the receive buffer holds {}: receive with a larger count",
+                               received_as(*this, source_, tag_, bytes), payload_.bytes);
     finish(std::move(outcome));
 }
 

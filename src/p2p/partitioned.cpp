@@ -182,7 +182,7 @@ class Message {
     std::string copy(int partition) { return complete(transfer(partition), copy_); }
 
     int raise(const std::string& failure) const {
-        return error::raise(Owner(comm()), MPI_ERR_OTHER, fmt::format("{}: {}", name(call_), failure));
+        return error::raise(Owner(comm()), MPI_ERR_OTHER, fmt::format("{}: {}", comm::where(call_, comm()), failure));
     }
 
     const CallId call_;
@@ -218,7 +218,7 @@ class Round final : public progress::Operation {
         if (moving_ != nullptr && !moving_->done() && !moving_->step())
             return false;
         if (moving_ != nullptr && moving_->done() && !moving_->failure().empty()) {
-            fail(MPI_ERR_OTHER, fmt::format("{}: {}", name(call()), moving_->failure()));
+            fail(MPI_ERR_OTHER, fmt::format("{}: {}", comm::where(call(), comm()), moving_->failure()));
             return true;
         }
         if (moving_ != nullptr && !moving_->done())

@@ -215,9 +215,9 @@ bool Receive::overdue() {
     progress::keep_until(std::exchange(request_, MPI_REQUEST_NULL), std::make_shared<BounceBuffer>(std::move(bounce_)));
     const std::string from = source_ == MPI_ANY_SOURCE ? "any rank" : fmt::format("rank {}", source_);
     fail(MPI_ERR_OTHER,
-         fmt::format("{} of up to {} bytes from {}: {} and no message has come whole. The sender is of a job that was "
+         fmt::format("{}: up to {} bytes from {}: {} and no message has come whole. The sender is of a job that was "
                      "started apart: it has not come to its send, or is gone",
-                     name(call()), payload_.bytes, from, deadline_->why()));
+                     comm::where(call(), comm()), payload_.bytes, from, deadline_->why()));
     return true;
 }
 
@@ -234,7 +234,7 @@ void Receive::refused_by_mpi(int code) {
     outcome.source = source_;
     outcome.tag = tag_;
     outcome.mpi_class = mpi_class;
-    outcome.text = fmt::format("{}: {}", name(call()), what);
+    outcome.text = fmt::format("{}: {}", comm::where(call(), comm()), what);
     finish(std::move(outcome));
 }
 

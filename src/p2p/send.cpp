@@ -26,6 +26,10 @@ constexpr const char* kTakenForAnother =
     "it was taken for the message of another receive with this tag, which shared its buffer with more receives: give "
     "each pending receive memory of its own";
 
+std::string sent_as(const progress::Operation& send, std::size_t bytes, int dest, int tag) {
+    return fmt::format("{}: {} bytes to rank {}, tag {}", comm::where(send.call(), send.owner()), bytes, dest, tag);
+}
+
 }  // namespace
 
 int real_isend(Mode mode, const void* data, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
@@ -181,8 +185,7 @@ std::string Send::describe() const {
                         : cleared_->how == How::kStaged ? "its transfer through host memory has not ended"
                         : cleared_->how == How::kMapped ? "its transfer through the receiver's memory has not ended"
                                                         : "its transfer over NCCL has not ended";
-    return fmt::format("{}: {} bytes to rank {}, tag {}: {}", comm::where(call(), comm()), payload_.bytes, dest_, tag_,
-                       state);
+    return fmt::format("{}: {}", sent_as(*this, payload_.bytes, dest_, tag_), state);
 }
 
 report::trace::ArrowEnd Send::arrow() const {
@@ -206,8 +209,7 @@ void Send::end(const std::string& failure) {
 void Send::fail_with(const std::string& why) {
     leave_send(id_);
     pack::Packed::take_back(payload_);
-    fail(MPI_ERR_OTHER,
-         fmt::format("{} of {} bytes to rank {}, tag {}: {}", name(call()), payload_.bytes, dest_, tag_, why));
+    fail(MPI_ERR_OTHER, fmt::format("{}: {}", sent_as(*this, payload_.bytes, dest_, tag_), why));
 }
 
 void Send::failed(const std::string& why) {
@@ -234,8 +236,7 @@ void Send::copied(const std::string& failure) {
         record_.close(payload_.bytes, [this] { return arrow(); });
         finish({});
     } else {
-        fail(MPI_ERR_OTHER, fmt::format("{} of {} bytes to rank {} (this process), tag {}: {}", name(call()),
-                                        payload_.bytes, dest_, tag_, failure));
+        fail(MPI_ERR_OTHER, fmt::format("{}: {}", sent_as(*this, payload_.bytes, dest_, tag_), failure));
     }
 }
 
@@ -269,8 +270,7 @@ int EagerSend::post(Mode mode, const void* data, MPI_Count count, MPI_Datatype t
 }
 
 std::string EagerSend::describe() const {
-    return fmt::format("{}: {} bytes to rank {}, tag {}: MPI has not sent it", comm::where(call(), comm()), bytes_,
-                       dest_, tag_);
+    return sent_as(*this, bytes_, dest_, tag_) + ": MPI has not sent it";
 }
 
 void EagerSend::limit_time() {
@@ -288,9 +288,9 @@ bool EagerSend::step() {
         progress::keep_until(std::exchange(request_, MPI_REQUEST_NULL),
                              std::make_shared<BounceBuffer>(std::move(copy_)));
         fail(MPI_ERR_OTHER,
-             fmt::format("{} of {} bytes to rank {}, tag {}: {} and the message has not been taken. Its receiver is of "
-                         "a job that was started apart: it has not come to its receive, or is gone",
-                         name(call()), bytes_, dest_, tag_, deadline_->why()));
+             fmt::format("{}: {} and the message has not been taken. Its receiver is of a job that was started apart: "
+                         "it has not come to its receive, or is gone",
+                         sent_as(*this, bytes_, dest_, tag_), deadline_->why()));
         return true;
     }
     if (error == MPI_SUCCESS) {

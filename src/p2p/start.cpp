@@ -121,7 +121,8 @@ Started send_copy(const Call& call, const pack::Payload& data, int dest, int tag
     auto packing = staging::pack(data, send->copy().data(), send->copy().page_locked());
     if (const std::string failure = complete(std::move(packing), send); !failure.empty()) {
         refuse(call, data, dest, tag, mode, failure);
-        return {nullptr, error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure))};
+        return {nullptr,
+                error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", comm::where(call.id, call.owner), failure))};
     }
     send->copy().touched(data.bytes);
     if (data.device && reason == Reason::kSpansJobs)
@@ -156,7 +157,8 @@ Started send_synchronous(const Call& call, const Operand& operand, int dest, int
     pack::Payload data = payload(call, operand, CallId::kIsend);
     call::EnvelopeBytes bytes{};
     if (const std::string failure = complete(staging::pack(data, bytes.data(), false), nullptr); !failure.empty())
-        return {nullptr, error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure))};
+        return {nullptr,
+                error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", comm::where(call.id, call.owner), failure))};
     auto send = std::make_shared<Send>(call.id, call.owner.comm, std::move(data), dest, tag);
     const progress::Hold hold;
     const int rc = send->post_with(bytes, *comm::of(call.owner.comm), to);
@@ -235,7 +237,8 @@ Started start_send_of_copy(const Call& call, const Operand& operand, int dest, i
         reinterpret_cast<std::uintptr_t>(copy.data) -
         (reinterpret_cast<std::uintptr_t>(data.data) - reinterpret_cast<std::uintptr_t>(data.address)));
     if (const std::string failure = complete(staging::copy(copy, data, data.bytes), scratch); !failure.empty())
-        return {nullptr, error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure))};
+        return {nullptr,
+                error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", comm::where(call.id, call.owner), failure))};
     return send_envelope(call, std::move(copy), *state, dest, tag, Mode::kStandard, to, std::move(scratch));
 }
 

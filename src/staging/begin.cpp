@@ -32,7 +32,7 @@ struct PersistentStaging {
           handler(call.owner),
           reason(why),
           bytes(payload),
-          staging(std::make_unique<Staging>(call.id, use)) {}
+          staging(std::make_unique<Staging>(call.id, call.owner, use)) {}
 
     ~PersistentStaging() {
         if (active)
@@ -66,12 +66,13 @@ struct PersistentStaging {
 namespace {
 
 int raise(const PersistentStaging& persistent, const Failure& failure) {
-    return error::raise(persistent.owner, failure.mpi_class, failure.text);
+    return error::raise(persistent.owner, failure.mpi_class, failure.text());
 }
 
 Failure failed_before(const PersistentStaging& persistent) {
     return {MPI_ERR_REQUEST,
-            fmt::format("MPI_Start: a request of {} has failed before and cannot be used again", name(persistent.id))};
+            fmt::format("a request of {} has failed before and cannot be used again", name(persistent.id)),
+            comm::where(CallId::kStart, persistent.owner)};
 }
 
 // A staged call, from the real call or start to the end of the copy back.
@@ -171,7 +172,7 @@ class StagedCall final : public Deferred {
             return false;
         deactivate(error == MPI_SUCCESS);
         copying_ = true;
-        if (const Failure failure = failure_elsewhere(call(), part_)) {
+        if (const Failure failure = failure_elsewhere(call(), owner(), part_)) {
             note(failure);
             spoilt_ = true;
         }
@@ -208,14 +209,14 @@ class StagedCall final : public Deferred {
         outcome_.mpi_class = MPI_ERR_OTHER;
         real::Error_class(error, &outcome_.mpi_class);
         real::Error_string(error, text.data(), &length);
-        outcome_.text = fmt::format("{}: {}", name(call()), text.data());
+        outcome_.text = fmt::format("{}: {}", comm::where(call(), owner()), text.data());
     }
 
     void begin_copy_out(bool all) {
         try {
             note(persistent_->staging->begin_copy_out(all));
         } catch (const std::bad_alloc&) {
-            note({MPI_ERR_NO_MEM, fmt::format("{}: no host memory to stage device memory with", name(call()))});
+            note({MPI_ERR_NO_MEM, "no host memory to stage device memory with", comm::where(call(), owner())});
         }
     }
 
@@ -236,7 +237,7 @@ class StagedCall final : public Deferred {
         if (!failure || outcome_.mpi_class != MPI_SUCCESS)
             return;
         outcome_.mpi_class = failure.mpi_class;
-        outcome_.text = failure.text;
+        outcome_.text = failure.text();
     }
 
     const std::shared_ptr<PersistentStaging> persistent_;

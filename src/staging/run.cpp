@@ -23,7 +23,7 @@ class FirstOnDevice final : public pack::Visitor {
 };
 
 int raise(const Call& call, const Failure& failure) {
-    return error::raise(call, failure.mpi_class, failure.text);
+    return error::raise(call, failure.mpi_class, failure.text());
 }
 
 int run(const Call& call, Real real, Staging& staging, comm::Contribution& part) {
@@ -38,7 +38,7 @@ int run(const Call& call, Real real, Staging& staging, comm::Contribution& part)
         progress::progress();
     const int rc = real(staging.operands());
     if (!failure)
-        failure = failure_elsewhere(call.id, part);
+        failure = failure_elsewhere(call.id, call.owner, part);
     if (!failure)
         failure = staging.copy_out(rc == MPI_SUCCESS);
     return failure && rc == MPI_SUCCESS ? raise(call, failure) : rc;
@@ -48,11 +48,11 @@ int run(const Call& call, Real real, Staging& staging, comm::Contribution& part)
 
 int run(const Call& call, Real real, comm::Contribution part) {
     try {
-        Staging staging(call.id);
+        Staging staging(call.id, call.owner);
         return run(call, real, staging, part);
     } catch (const std::bad_alloc&) {
         return error::raise(call, MPI_ERR_NO_MEM,
-                            fmt::format("{}: no host memory to stage device memory with", name(call.id)));
+                            comm::where(call.id, call.owner) + ": no host memory to stage device memory with");
     }
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 // A split collective that is under way.
 struct Split {
-    explicit Split(const Call& call) : id(call.id), buffer(call.operands[0].address), staging(call.id) {}
+    explicit Split(const Call& call) : id(call.id), buffer(call.operands[0].address), staging(call.id, call.owner) {}
 
     const CallId id;
     const void* const buffer;  // the program's
@@ -75,7 +75,7 @@ int end(MPI_File file, Real real) {
     Failure failure = std::move(split->failure);
     if (!failure && !split->staging.none())
         failure = split->staging.copy_out(rc == MPI_SUCCESS);
-    return failure && rc == MPI_SUCCESS ? error::raise(Owner(file), failure.mpi_class, failure.text) : rc;
+    return failure && rc == MPI_SUCCESS ? error::raise(Owner(file), failure.mpi_class, failure.text()) : rc;
 }
 
 // Says what is wrong with the end of a split collective; "" where nothing is.
@@ -109,7 +109,7 @@ int begin_split(const Call& call, Real real) {
                                         name(call.id), name(other->id)));
     auto split = std::make_unique<Split>(call);
     if (const Failure failure = split->staging.prepare(call))
-        return error::raise(call, failure.mpi_class, failure.text);
+        return error::raise(call, failure.mpi_class, failure.text());
     if (!split->staging.none())
         split->failure = split->staging.copy_in(Staging::Back::kLater);
     comm::Contribution nobody;

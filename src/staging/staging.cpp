@@ -52,9 +52,9 @@ Failure Staging::prepare(const Call& call) {
             if (!device::on_device(operand.address))
                 continue;
             if (operand.shape == Shape::kAddress)
-                return {MPI_ERR_BUFFER, fmt::format("{}: a buffer whose length the call does not say is device memory, "
-                                                    "and cannot be copied to the host and back",
-                                                    name(call_))};
+                return failed(MPI_ERR_BUFFER,
+                              "a buffer whose length the call does not say is device memory, and "
+                              "cannot be copied to the host and back");
             operands_[i].address = nowhere[i % kMostOperands];
             continue;
         }
@@ -69,8 +69,7 @@ Failure Staging::prepare(const Call& call) {
     const auto form = as_it_is ? HostMirror::Form::kAsItIs : HostMirror::Form::kBetter;
     for (std::size_t s = 0; s < mirrors_.size(); ++s) {
         if (const std::string why = mirrors_[s].prepare(use_, form); !why.empty())
-            return {MPI_ERR_NO_MEM,
-                    fmt::format("{}: a buffer on the device cannot be copied to the host: {}", name(call_), why)};
+            return failed(MPI_ERR_NO_MEM, fmt::format("a buffer on the device cannot be copied to the host: {}", why));
         operands_[replaced[s]] = mirrors_[s].substitute();
     }
     return {};
@@ -91,7 +90,7 @@ bool Staging::go_on(comm::Contribution& part, const Failure& failure) {
         for (Operand& operand : operands_)
             operand.count = 0;
     else if (collective(call_))
-        part.fail(failure.text);
+        part.fail(failure.why);
     return of_file || collective(call_);
 }
 
@@ -149,16 +148,20 @@ Failure Staging::query(bool& done, pack::Direction direction) {
 Failure Staging::failed(pack::Direction direction, device::Result result) const {
     if (result == 0)
         return {};
-    return {MPI_ERR_OTHER,
-            fmt::format("{}: copying {} failed: {}", name(call_),
-                        direction == pack::Direction::kToHost ? "the buffers from the device to host memory"
-                                                              : "the result from host memory to the device",
-                        pack::Copies::describe(result))};
+    return failed(MPI_ERR_OTHER,
+                  fmt::format("copying {} failed: {}",
+                              direction == pack::Direction::kToHost ? "the buffers from the device to host memory"
+                                                                    : "the result from host memory to the device",
+                              pack::Copies::describe(result)));
 }
 
-Failure failure_elsewhere(CallId call, const comm::Contribution& part) {
+Failure Staging::failed(int mpi_class, const std::string& why) const {
+    return {mpi_class, why, comm::where(call_, owner_)};
+}
+
+Failure failure_elsewhere(CallId call, const Owner& owner, const comm::Contribution& part) {
     const std::string why = part.failure_elsewhere();
-    return why.empty() ? Failure{} : Failure{MPI_ERR_OTHER, fmt::format("{}: {}", name(call), why)};
+    return why.empty() ? Failure{} : Failure{MPI_ERR_OTHER, why, comm::where(call, owner)};
 }
 
 }  // namespace swy::staging

@@ -18,14 +18,16 @@ namespace swy::staging {
 
 struct Failure {
     int mpi_class = MPI_SUCCESS;
-    std::string text;  // the error's text, as error::raise() takes it
+    std::string why;
+    std::string where = {};  // the call, and the rank and communicator of one that has them
+    std::string text() const { return where.empty() ? why : where + ": " + why; }  // as error::raise() takes it
     explicit operator bool() const { return mpi_class != MPI_SUCCESS; }
 };
 
 // Functions that allocate throw std::bad_alloc; query() does not.
 class Staging {
   public:
-    explicit Staging(CallId call, Use use = Use::kAlways) : call_(call), use_(use) {}
+    Staging(CallId call, const Owner& owner, Use use = Use::kAlways) : call_(call), owner_(owner), use_(use) {}
     ~Staging();
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
@@ -63,8 +65,10 @@ class Staging {
     device::Result queue_in(Back back);
     void end_copies();
     Failure failed(pack::Direction direction, device::Result result) const;
+    Failure failed(int mpi_class, const std::string& why) const;
 
     const CallId call_;
+    const Owner owner_;
     const Use use_;
     std::vector<Operand> operands_;
     pack::MemoryRanges places_;
@@ -74,6 +78,6 @@ class Staging {
 };
 
 // For a collective whose real call is complete: the failure, if another rank's data is missing in it.
-Failure failure_elsewhere(CallId call, const comm::Contribution& part);
+Failure failure_elsewhere(CallId call, const Owner& owner, const comm::Contribution& part);
 
 }  // namespace swy::staging

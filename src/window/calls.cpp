@@ -20,13 +20,13 @@ bool has_result(const Call& call) {
 int stage(const Call& call, Real real) {
     Pending::Node one(1);
     one.front().target = call.root;
-    one.front().staging = std::make_unique<staging::Staging>(call.id, staging::Use::kMany);
+    one.front().staging = std::make_unique<staging::Staging>(call.id, call.owner, staging::Use::kMany);
     staging::Staging& staging = *one.front().staging;
     staging::Failure failure = staging.prepare(call);
     if (!failure)
         failure = staging.copy_in(staging::Staging::Back::kLater);
     if (failure)
-        return error::raise(call, failure.mpi_class, failure.text);
+        return error::raise(call, failure.mpi_class, failure.text());
     staging.rest();
     const std::shared_ptr<State> state = find_or_add(call.owner.win);
     const int code = real(staging.operands());

@@ -91,7 +91,7 @@ int attach(const Call& call, Real real) {
     if (!failure)
         failure = Mirror::fill({&mirror, 1});
     if (failure)
-        return fail(failure.mpi_class, failure.text);
+        return fail(failure.mpi_class, failure.why);
     Operand use = memory;
     use.address = mirror->address();
     if (const int code = real(&use); code != MPI_SUCCESS)
@@ -127,7 +127,7 @@ int detach(MPI_Win win, const void* base) {
     const staging::Failure failure = Mirror::update({&mirror, 1});
     state->remove(mirror.get());
     if (failure)
-        return error::raise(Owner(win), failure.mpi_class, fmt::format("MPI_Win_detach: {}", failure.text));
+        return error::raise(Owner(win), failure.mpi_class, fmt::format("MPI_Win_detach: {}", failure.why));
     return told == MPI_SUCCESS ? told
                                : error::raise(Owner(win), told,
                                               "MPI_Win_detach: the other ranks cannot be told that the memory is gone");

@@ -22,7 +22,7 @@ struct Copies {
 
 staging::Failure named(CallId call, staging::Failure failure) {
     if (failure)
-        failure.text = fmt::format("{}: {}", name(call), failure.text);
+        failure.where = name(call);
     return failure;
 }
 
@@ -50,7 +50,7 @@ int synchronise(CallId call, MPI_Win win, int target, Copies copies, Real real) 
     if (copies.update)
         if (staging::Failure stale = on_mirrors(call, *state, Mirror::update); !failure)
             failure = std::move(stale);
-    return failure ? error::raise(Owner(win), failure.mpi_class, failure.text) : code;
+    return failure ? error::raise(Owner(win), failure.mpi_class, failure.text()) : code;
 }
 
 // Tells whether others may have changed the window since the last call that exposed it, and notes what this one's
@@ -153,7 +153,7 @@ int free(MPI_Win* win) {
     if (state->directory != nullptr)
         state->directory->close();
     const staging::Failure failure = on_mirrors(CallId::kWinFree, *state, Mirror::update);
-    return failure ? error::raise(Owner(), failure.mpi_class, failure.text) : code;
+    return failure ? error::raise(Owner(), failure.mpi_class, failure.text()) : code;
 }
 
 }  // namespace swy::window

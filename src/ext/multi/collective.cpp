@@ -284,7 +284,7 @@ class Collective final : public coll::Collective {
 
     void spoil(const HostWork::Failure& failure) {
         if (failure && !failed())
-            part_.fail(failure.text);
+            part_.fail(failure.why);
         note(failure);
     }
 
@@ -331,7 +331,7 @@ class Collective final : public coll::Collective {
         const int rc = channel_->begin(*host_);
         leave_queue();
         if (rc != MPI_SUCCESS) {
-            note(HostWork::failed(call(), rc));
+            note(host_->failed(rc));
             end_failed();
             return true;
         }
@@ -343,9 +343,9 @@ class Collective final : public coll::Collective {
         int code = MPI_SUCCESS;
         if (!channel_->done(code))
             return false;
-        note(staging::failure_elsewhere(call(), part_));
+        note(staging::failure_elsewhere(call(), owner(), part_));
         if (code != MPI_SUCCESS)
-            note(HostWork::failed(call(), code));
+            note(host_->failed(code));
         if (!failed())
             note(host_->finish_call());
         if (!failed())
@@ -372,7 +372,7 @@ class Collective final : public coll::Collective {
         if (!failure || failed())
             return;
         outcome_.mpi_class = failure.mpi_class;
-        outcome_.text = failure.text;
+        outcome_.text = failure.text();
     }
 
     void failing(const std::string&) override {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "comm/state.hpp"
 #include "datatype/element.hpp"
 #include "datatype/extension.hpp"
 #include "real.hpp"
@@ -44,14 +45,17 @@ HostWork::HostWork(const Kept& kept, const SlotCounts& slots, int rank)
 
 HostWork::~HostWork() = default;
 
-HostWork::Failure HostWork::failed(CallId call, int mpi_code) {
+HostWork::Failure HostWork::failed(int mpi_class, const std::string& why) const {
+    return {mpi_class, why, comm::where(kept_.call().id, kept_.call().comm)};
+}
+
+HostWork::Failure HostWork::failed(int mpi_code) const {
     char text[MPI_MAX_ERROR_STRING] = {};
     int length = 0;
-    Failure failure{MPI_ERR_OTHER, {}};
-    real::Error_class(mpi_code, &failure.mpi_class);
+    int mpi_class = MPI_ERR_OTHER;
+    real::Error_class(mpi_code, &mpi_class);
     real::Error_string(mpi_code, text, &length);
-    failure.text = fmt::format("{}: {}", name(call), text);
-    return failure;
+    return failed(mpi_class, text);
 }
 
 // MPI's rules for roots and blocks are already applied in the operands: they are simply elements here.
@@ -67,7 +71,7 @@ HostWork::Failure HostWork::prepare() {
             slot.operands[0].count = number == kept_.call().root ? slot.operands[0].count : 0;
         const Call call{
             .id = CallId::kAllreduce, .owner = Owner(kept_.call().comm), .operands = slot.operands, .op = op_};
-        slot.staging = std::make_unique<Staging>(kept_.call().id);
+        slot.staging = std::make_unique<Staging>(kept_.call().id, call.owner);
         if (Failure failure = slot.staging->prepare(call))
             return failure;
     }
@@ -348,13 +352,12 @@ HostWork::Failure HostWork::finish_call() {
     }
     const bool reduces_here = m.contributors > 0 && m.contributions.operand().count > 0;
     if (reduces_here && fold_contributions() != MPI_SUCCESS)
-        return {MPI_ERR_OP, fmt::format("{}: MPI_Reduce_local failed", name(call.id))};
+        return failed(MPI_ERR_OP, "MPI_Reduce_local failed");
     if (m.result.operand().count > 0)
         hand_out_reduced(m.result.operand());
     const int root = call.plain == CallId::kReduce ? call.root - slots_.first(rank_) : -1;
     if (root >= 0 && root < own() && own_[static_cast<std::size_t>(root)].received().count == 0)
-        return {MPI_ERR_BUFFER,
-                fmt::format("{}: the receive buffer of the root, place {}, is NULL", name(call.id), call.root)};
+        return failed(MPI_ERR_BUFFER, fmt::format("the receive buffer of the root, place {}, is NULL", call.root));
     return {};
 }
 

@@ -37,7 +37,7 @@ class HostWork {
     Failure begin_copy_out();
     Failure query_out(bool& done);
 
-    static Failure failed(CallId call, int mpi_code);  // the failure that MPI reports
+    Failure failed(int mpi_code) const;  // the failure that MPI reports
 
   private:
     struct Slot {
@@ -50,6 +50,7 @@ class HostWork {
 
     int size() const { return slots_.all(); }
     int own() const { return slots_.count(rank_); }
+    Failure failed(int mpi_class, const std::string& why) const;
     Failure each(Failure (*step)(staging::Staging&));
     Failure query(bool& done, pack::Direction direction);
 
