@@ -238,7 +238,7 @@ def point_to_point():
     if SEVERAL:
         ways.append(("over NCCL", [*SEVERAL, "SWITCHYARD_PEER_POOL=0", "SWITCHYARD_P2P_COMM=pair"], True))
     for words, settings, over_nccl in ways:
-        largest = 256 << 20 if over_nccl else 16 << 20  # a communicator of the two ranks takes its time to come
+        largest = 16 << 20 if options.short or not over_nccl else 256 << 20  # a communicator of the two ranks takes its time to come
         check(f"messages of all sizes, 2 ranks on one GPU, {words}", 2, ["tests/gpu/messages", "--largest", str(largest)], settings, over_nccl=over_nccl)
         check(f"messages while completion calls wait, 2 ranks on one GPU, {words}", 2, ["tests/mpi/p2p/progress", "Wait"], settings)
         check(f"receives into the columns of one matrix, {words}", 2, ["tests/mpi/p2p/columns"], settings)
