@@ -24,7 +24,7 @@ $(common_headers): tests/common_headers.hpp Makefile
 	    -MD -MP -MT $@ -MF tests/common_headers.d -x c++-header -o $@ $(srcdir)/tests/common_headers.hpp
 -include tests/common_headers.d
 tests/%.o: private CXXFLAGS := $(test_cxxflags) -include tests/common_headers.hpp \
-    -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
+    -Wno-unknown-warning-option -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
 objects_of = $(foreach program,$(1),$($(subst -,_,$(subst /,_,$(program)))_OBJECTS))
 $(filter tests/%.o,$(call objects_of,$(EXTRA_PROGRAMS))): | $(common_headers)
 else
