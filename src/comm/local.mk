@@ -17,5 +17,6 @@ comm_sources = \
     src/comm/state.cpp src/comm/state.hpp \
     src/comm/suggest.cpp src/comm/suggest.hpp \
     src/comm/tuned.cpp src/comm/tuned.hpp \
+    src/comm/where.cpp src/comm/where.hpp \
     src/comm/unique_ids.cpp src/comm/unique_ids.hpp \
     src/comm/world.cpp src/comm/world.hpp

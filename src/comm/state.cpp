@@ -182,20 +182,6 @@ bool leave(MPI_Comm comm) {
     return state != nullptr && state->given_up && real::Comm_delete_attr(comm, key) == MPI_SUCCESS;
 }
 
-std::string where(CallId call, MPI_Comm comm) {
-    if (comm == MPI_COMM_NULL || !lives(comm))
-        return std::string(name(call));
-    int rank = 0;
-    int size = 0;
-    real::Comm_rank(comm, &rank);
-    real::Comm_size(comm, &size);
-    return fmt::format("{} on rank {} of {} ({} ranks)", name(call), rank, call::comm_name(comm), size);
-}
-
-std::string where(CallId call, const Owner& owner) {
-    return where(call, owner.kind == Owner::Kind::kComm ? owner.comm : MPI_COMM_NULL);
-}
-
 bool lives(MPI_Comm comm) {
     const std::scoped_lock lock(states_mutex);
     return std::any_of(states().begin(), states().end(), [&](const State* state) { return state->handle == comm; });

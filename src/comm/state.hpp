@@ -120,11 +120,6 @@ bool lives(MPI_Comm comm);
 // Returns whether there are any.
 bool revoke_private_comms();
 
-// For texts: a call with the rank and the communicator on which it is made, if that lives: "MPI_Recv on rank 0 of
-// MPI_COMM_WORLD (2 ranks)".
-std::string where(CallId call, MPI_Comm comm);
-std::string where(CallId call, const Owner& owner);  // of windows and files it names the call alone
-
 // Lives while MPI frees a communicator. The callbacks of the program's attributes run then, and may pass device memory
 // on the communicator when its state has gone already: it gets another one, which MPI does not delete any more.
 class Freeing {

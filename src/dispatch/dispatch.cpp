@@ -19,6 +19,7 @@
 #include "comm/contribution.hpp"
 #include "comm/launch_order.hpp"
 #include "comm/state.hpp"
+#include "comm/where.hpp"
 #include "datatype/element.hpp"
 #include "datatype/extension.hpp"
 #include "device/device.hpp"
@@ -133,7 +134,7 @@ int alone(const Call& call, Real real) {
         const call::Inside guard;
         const std::string failure = pack::run(reducing);
         return failure.empty() ? MPI_SUCCESS
-                               : error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", name(call.id), failure));
+                               : error::raise(call, MPI_ERR_OTHER, comm::where(call.id, call.owner) + ": " + failure);
     });
 }
 
@@ -151,7 +152,7 @@ int erroneous(const Call& call, Real real) {
     if (presence != coll::Presence::kData)
         return local(call, real, presence, Reason::kOutsideNccl);
     return error::raise(call, call.id == CallId::kFreeMem ? MPI_ERR_BASE : MPI_ERR_BUFFER,
-                        fmt::format("{}: {}", name(call.id), why_erroneous(call.id)));
+                        comm::where(call.id, call.owner) + ": " + why_erroneous(call.id));
 }
 
 // Starts a call that leaves a request. Whether a rank stages its buffers or has none on a device, it makes the same
@@ -337,7 +338,7 @@ int inside_mpi(const Call& call, Real real) {
     return error::raise(call, MPI_ERR_BUFFER,
                         fmt::format("{}: a buffer is device memory, and the call is made inside one of MPI's, where "
                                     "nothing can complete it: use a blocking form there, or copy to host memory first",
-                                    name(call.id)));
+                                    comm::where(call.id, call.owner)));
 }
 
 int take_any(const Call& call, Real real) {
@@ -388,7 +389,7 @@ int take_or_throw(const Call& call, Real real) {
     return error::raise(call, MPI_ERR_OP,
                         fmt::format("{}: MPIX_AVG needs Switchyard's engine, which does not run here: use a blocking "
                                     "form",
-                                    name(call.id)));
+                                    comm::where(call.id, call.owner)));
 }
 
 }  // namespace
@@ -397,8 +398,9 @@ int dispatch(const Call& call, Real real) {
     try {
         return take_or_throw(call, real);
     } catch (const std::bad_alloc&) {
-        return error::raise(call, MPI_ERR_NO_MEM,
-                            fmt::format("{}: no host memory left for the routing of a device buffer", name(call.id)));
+        return error::raise(
+            call, MPI_ERR_NO_MEM,
+            comm::where(call.id, call.owner) + ": no host memory left for the routing of a device buffer");
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "comm/where.hpp"
 #include "error/required.hpp"
 #include "fastpath/message.hpp"
 #include "p2p/mapped.hpp"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "comm/state.hpp"
+#include "comm/where.hpp"
 #include "datatype/kept_type.hpp"
 #include "datatype/quick.hpp"
 #include "error/error.hpp"
@@ -69,8 +70,9 @@ class Message {
         {
             const progress::Hold hold;
             if (!copy_->acquire(first.where.context, all))
-                return error::raise(Owner(arguments_.comm), MPI_ERR_NO_MEM,
-                                    fmt::format("{}: no host memory for {} bytes", name(call_), all));
+                return error::raise(
+                    Owner(arguments_.comm), MPI_ERR_NO_MEM,
+                    fmt::format("{}: no host memory for {} bytes", comm::where(call_, arguments_.comm), all));
         }
         copy_->touched(all);
         const auto count = static_cast<MPI_Count>(bytes_);
@@ -248,7 +250,7 @@ class Round final : public progress::Operation {
         if (!progress::may_poll())
             return false;
         if (message_->ask(status_) != MPI_SUCCESS)
-            fail(MPI_ERR_OTHER, fmt::format("{}: MPI could not carry the message", name(call())));
+            fail(MPI_ERR_OTHER, comm::where(call(), comm()) + ": MPI could not carry the message");
         return message_->over();
     }
 

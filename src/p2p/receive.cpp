@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "call/counted.hpp"
+#include "comm/where.hpp"
 #include "comm/world.hpp"
 #include "error/loss.hpp"
 #include "fastpath/message.hpp"
@@ -71,7 +72,7 @@ int Receive::no_memory() {
     fail(MPI_ERR_NO_MEM,
          fmt::format("{}: no address space for {} bytes of host memory, which a message into as much device memory may "
                      "need: allow the process more (ulimit -v), or have fewer large receives pending",
-                     name(call()), payload_.bytes));
+                     comm::where(call(), comm()), payload_.bytes));
     return MPI_SUCCESS;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "call/counted.hpp"
+#include "comm/where.hpp"
 #include "error/required.hpp"
 #include "p2p/mapped.hpp"
 #include "p2p/pair_comms.hpp"
@@ -300,7 +301,7 @@ bool EagerSend::step() {
     }
     int mpi_class = MPI_ERR_OTHER;
     real::Error_class(error, &mpi_class);
-    fail(mpi_class, fmt::format("{}: MPI could not send the message", name(call())));
+    fail(mpi_class, sent_as(*this, bytes_, dest_, tag_) + ": MPI could not send the message");
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "comm/where.hpp"
 #include "comm/world.hpp"
 #include "datatype/quick.hpp"
 #include "device/scratch.hpp"
@@ -61,7 +62,8 @@ Started started(std::shared_ptr<Op> operation, int code) {
 }
 
 int no_memory(const Call& call, std::size_t bytes) {
-    return error::raise(call, MPI_ERR_NO_MEM, fmt::format("{}: no host memory for {} bytes", name(call.id), bytes));
+    return error::raise(call, MPI_ERR_NO_MEM,
+                        fmt::format("{}: no host memory for {} bytes", comm::where(call.id, call.owner), bytes));
 }
 
 // Sends from the program's host memory, or from an address whose memory MPI will not access.

@@ -8,6 +8,7 @@
 
 #include "call/private_comm.hpp"
 #include "comm/state.hpp"
+#include "comm/where.hpp"
 #include "error/error.hpp"
 #include "progress/engine.hpp"
 #include "real.hpp"
@@ -74,7 +75,7 @@ class Persistent final : public Handle, public std::enable_shared_from_this<Pers
         const int code = real::Recv_init(&handle->nothing_, 0, MPI_BYTE, 0, handle->tag_, handle->channel_, &made);
         if (code != MPI_SUCCESS)
             return error::raise(Owner(handle->comm_), MPI_ERR_INTERN,
-                                fmt::format("{}: MPI has no persistent request", name(handle->call_)));
+                                comm::where(handle->call_, handle->comm_) + ": MPI has no persistent request");
         enter(made, handle);
         *request = made;
         return MPI_SUCCESS;
@@ -84,8 +85,9 @@ class Persistent final : public Handle, public std::enable_shared_from_this<Pers
 
     int start(MPI_Request& request) override {
         if (operation_ != nullptr)
-            return error::raise(Owner(comm_), MPI_ERR_REQUEST,
-                                fmt::format("MPI_Start: a request of {} is active already", name(call_)));
+            return error::raise(
+                Owner(comm_), MPI_ERR_REQUEST,
+                fmt::format("{}: a request of {} is active already", comm::where(CallId::kStart, comm_), name(call_)));
         try {
             int code = MPI_SUCCESS;
             std::shared_ptr<progress::Operation> operation = starter_(code);
@@ -93,11 +95,13 @@ class Persistent final : public Handle, public std::enable_shared_from_this<Pers
                 return code;
             if (code = real::Start(&request); code != MPI_SUCCESS)
                 return error::raise(Owner(comm_), MPI_ERR_INTERN,
-                                    fmt::format("MPI_Start: MPI does not start a request of {}", name(call_)));
+                                    fmt::format("{}: MPI does not start a request of {}",
+                                                comm::where(CallId::kStart, comm_), name(call_)));
             operation_ = std::move(operation);
         } catch (const std::bad_alloc&) {
-            return error::raise(Owner(comm_), MPI_ERR_NO_MEM,
-                                fmt::format("MPI_Start: no host memory left for {}", name(call_)));
+            return error::raise(
+                Owner(comm_), MPI_ERR_NO_MEM,
+                fmt::format("{}: no host memory left for {}", comm::where(CallId::kStart, comm_), name(call_)));
         }
         const progress::Hold hold;
         operation_->tell(this);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "call/depth.hpp"
+#include "comm/where.hpp"
 #include "datatype/extension.hpp"
 #include "error/error.hpp"
 #include "progress/engine.hpp"

@@ -1,10 +1,9 @@
 // Runs a call on device memory by way of host memory.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <new>
 #include <numeric>
 
+#include "comm/where.hpp"
 #include "error/error.hpp"
 #include "pack/operands.hpp"
 #include "pack/pieces.hpp"

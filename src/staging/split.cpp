@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "call/depth.hpp"
+#include "comm/where.hpp"
 #include "error/error.hpp"
 #include "real.hpp"
 #include "staging/staging.hpp"
@@ -85,16 +86,16 @@ std::string mistake(const Call& call, const Split* split) {
         return device::on_device(buffer) ? fmt::format(
                                                "{}: the buffer is device memory, and no split collective with "
                                                "device memory has been begun on this file",
-                                               name(call.id))
+                                               comm::where(call.id, call.owner))
                                          : "";
     if (blocking_form(split->id) != blocking_form(call.id))
-        return fmt::format("{}: {} has been begun on this file, and must be ended first", name(call.id),
-                           name(split->id));
+        return fmt::format("{}: {} has been begun on this file, and must be ended first",
+                           comm::where(call.id, call.owner), name(split->id));
     if (split->buffer != buffer)
         return fmt::format(
             "{}: the buffer is not the one that {} was given (MPI 4.0 section 14.4.5); pass that one: "
             "the operation is still under way",
-            name(call.id), name(split->id));
+            comm::where(call.id, call.owner), name(split->id));
     return "";
 }
 
@@ -106,7 +107,7 @@ int begin_split(const Call& call, Real real) {
         return error::raise(call, MPI_ERR_OTHER,
                             fmt::format("{}: {} has been begun on this file, and must be ended first (MPI 4.0 section "
                                         "14.4.5)",
-                                        name(call.id), name(other->id)));
+                                        comm::where(call.id, call.owner), name(other->id)));
     auto split = std::make_unique<Split>(call);
     if (const Failure failure = split->staging.prepare(call))
         return error::raise(call, failure.mpi_class, failure.text());

@@ -13,6 +13,7 @@
 #include "call/reason.hpp"
 #include "comm/contribution.hpp"
 #include "comm/state.hpp"
+#include "comm/where.hpp"
 #include "progress/operation.hpp"
 
 namespace swy::staging {

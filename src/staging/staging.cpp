@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "comm/where.hpp"
 #include "pack/operands.hpp"
 #include "progress/keep_until.hpp"
 #include "staging/staged.hpp"

@@ -1,8 +1,7 @@
 // Windows over device memory, and what MPI tells of them.
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "comm/where.hpp"
 #include "error/error.hpp"
 #include "window/state.hpp"
 #include "window/window.hpp"
@@ -18,14 +17,15 @@ int create(const Call& call, Real real) {
     const auto mirror = std::make_shared<Mirror>(memory.address, static_cast<std::size_t>(memory.count));
     state->add(mirror);
     if (const staging::Failure failure = mirror->prepare())
-        return error::raise(call, failure.mpi_class, fmt::format("{}: {}", name(call.id), failure.why));
+        return error::raise(call, failure.mpi_class, comm::where(call.id, call.owner) + ": " + failure.why);
     const staging::Failure failure = Mirror::fill({&mirror, 1});
     use.address = mirror->address();
     const int code = real(&use);  // after a failure too: others wait for it
     if (code != MPI_SUCCESS)
         return code;
     add(*call.win, std::move(state));
-    return failure ? error::raise(call, failure.mpi_class, fmt::format("{}: {}", name(call.id), failure.why)) : code;
+    return failure ? error::raise(call, failure.mpi_class, comm::where(call.id, call.owner) + ": " + failure.why)
+                   : code;
 }
 
 void* base(MPI_Win win) {

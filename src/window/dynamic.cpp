@@ -8,6 +8,7 @@
 
 #include "call/depth.hpp"
 #include "comm/state.hpp"
+#include "comm/where.hpp"
 #include "device/device.hpp"
 #include "error/error.hpp"
 #include "real.hpp"
@@ -38,7 +39,7 @@ int attach_nothing(const Call& call, Real real) {
                             fmt::format("{}: device memory can be attached to a window of ranks of one job with GPUs "
                                         "alone, and the communicator of this one has ranks of several, or the job had "
                                         "no GPU driver at its start: attach host memory",
-                                        name(call.id)));
+                                        comm::where(call.id, call.owner)));
     Operand use = call.operands.front();
     use.address = nullptr;
     return code != MPI_SUCCESS ? code : real(&use);
@@ -66,12 +67,14 @@ int create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
             return code;
         if (const int opened = state->directory->open(comm); opened != MPI_SUCCESS)
             return error::raise(Owner(comm), opened,
-                                "MPI_Win_create_dynamic: the windows by which its ranks tell each other of device "
-                                "memory cannot be made");
+                                comm::where(CallId::kWinCreateDynamic, comm) +
+                                    ": the windows by which its ranks tell each other of device "
+                                    "memory cannot be made");
         add(*win, std::move(state));
         return code;
     } catch (const std::bad_alloc&) {
-        return error::raise(Owner(comm), MPI_ERR_NO_MEM, "MPI_Win_create_dynamic: no host memory left");
+        return error::raise(Owner(comm), MPI_ERR_NO_MEM,
+                            comm::where(CallId::kWinCreateDynamic, comm) + ": no host memory left");
     }
 }
 
@@ -81,7 +84,7 @@ int attach(const Call& call, Real real) {
     if (state == nullptr || state->directory == nullptr || memory.count < 0)
         return attach_nothing(call, real);
     const auto fail = [&call](int mpi_class, const std::string& text) {
-        return error::raise(call, mpi_class, fmt::format("{}: {}", name(call.id), text));
+        return error::raise(call, mpi_class, comm::where(call.id, call.owner) + ": " + text);
     };
     const std::shared_ptr<const Mirrors> others = state->mirrors();
     if (std::any_of(others->begin(), others->end(), [&](const auto& other) { return overlap(*other, memory); }))
@@ -118,8 +121,9 @@ int detach(MPI_Win win, const void* base) {
         if (!device::on_device(base) || settings::values().cuda_aware_mpi)
             return real::Win_detach(win, base);
         return error::raise(Owner(win), MPI_ERR_BASE,
-                            "MPI_Win_detach: the address is device memory, and none that is attached to the window "
-                            "begins there: pass the address that MPI_Win_attach was given");
+                            comm::where(CallId::kWinDetach, Owner(win)) +
+                                ": the address is device memory, and none that is attached to the window "
+                                "begins there: pass the address that MPI_Win_attach was given");
     }
     if (const int code = real::Win_detach(win, mirror->address()); code != MPI_SUCCESS)
         return code;
@@ -127,10 +131,12 @@ int detach(MPI_Win win, const void* base) {
     const staging::Failure failure = Mirror::update({&mirror, 1});
     state->remove(mirror.get());
     if (failure)
-        return error::raise(Owner(win), failure.mpi_class, fmt::format("MPI_Win_detach: {}", failure.why));
+        return error::raise(Owner(win), failure.mpi_class,
+                            comm::where(CallId::kWinDetach, Owner(win)) + ": " + failure.why);
     return told == MPI_SUCCESS ? told
                                : error::raise(Owner(win), told,
-                                              "MPI_Win_detach: the other ranks cannot be told that the memory is gone");
+                                              comm::where(CallId::kWinDetach, Owner(win)) +
+                                                  ": the other ranks cannot be told that the memory is gone");
 }
 
 }  // namespace swy::window

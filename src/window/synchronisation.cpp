@@ -2,11 +2,11 @@
 // goes to its mirror, where others are to see it; after the call, the calls that it has completed at the origin are
 // completed on the devices, and what others have changed in the mirror goes to the device. When which is due, MPI 4.0
 // section 12.7 says, rules 5 and 6 (docs/one-sided.md).
-#include <fmt/format.h>
-
+#include <string>
 #include <utility>
 
 #include "call/depth.hpp"
+#include "comm/where.hpp"
 #include "error/error.hpp"
 #include "real.hpp"
 #include "window/state.hpp"
@@ -20,15 +20,9 @@ struct Copies {
     bool publish = false, update = false;
 };
 
-staging::Failure named(CallId call, staging::Failure failure) {
-    if (failure)
-        failure.where = name(call);
-    return failure;
-}
-
-staging::Failure on_mirrors(CallId call, const State& state, staging::Failure (*work)(Mirror::All)) {
+staging::Failure on_mirrors(const State& state, staging::Failure (*work)(Mirror::All)) {
     const std::shared_ptr<const Mirrors> mirrors = state.mirrors();
-    return named(call, work(*mirrors));
+    return work(*mirrors);
 }
 
 // Makes the real call, which completes at the origin what has been begun to `target`.
@@ -40,7 +34,7 @@ int synchronise(CallId call, MPI_Win win, int target, Copies copies, Real real) 
         return real();
     staging::Failure failure;
     if (copies.publish)
-        failure = on_mirrors(call, *state, Mirror::publish);
+        failure = on_mirrors(*state, Mirror::publish);
     const std::uint64_t last = state->pending.last();
     const int code = real();  // after a failure too: others wait for it
     if (code != MPI_SUCCESS)
@@ -48,9 +42,13 @@ int synchronise(CallId call, MPI_Win win, int target, Copies copies, Real real) 
     if (staging::Failure missing = state->pending.complete(target, last); !failure)
         failure = std::move(missing);
     if (copies.update)
-        if (staging::Failure stale = on_mirrors(call, *state, Mirror::update); !failure)
+        if (staging::Failure stale = on_mirrors(*state, Mirror::update); !failure)
             failure = std::move(stale);
-    return failure ? error::raise(Owner(win), failure.mpi_class, failure.text()) : code;
+    if (!failure)
+        return code;
+    if (failure.where.empty())
+        failure.where = comm::where(call, Owner(win));
+    return error::raise(Owner(win), failure.mpi_class, failure.text());
 }
 
 // Tells whether others may have changed the window since the last call that exposed it, and notes what this one's
@@ -143,6 +141,7 @@ int free(MPI_Win* win) {
     const call::Inside guard;
     const MPI_Win handle = *win;
     std::shared_ptr<State> state = remove(handle);  // MPI may give the handle to another thread's window
+    const std::string place = state != nullptr ? comm::where(CallId::kWinFree, Owner(handle)) : "";
     const int code = real::Win_free(win);
     if (state == nullptr)
         return code;
@@ -152,8 +151,8 @@ int free(MPI_Win* win) {
     }
     if (state->directory != nullptr)
         state->directory->close();
-    const staging::Failure failure = on_mirrors(CallId::kWinFree, *state, Mirror::update);
-    return failure ? error::raise(Owner(), failure.mpi_class, failure.text()) : code;
+    const staging::Failure failure = on_mirrors(*state, Mirror::update);
+    return failure ? error::raise(Owner(), failure.mpi_class, place + ": " + failure.why) : code;
 }
 
 }  // namespace swy::window

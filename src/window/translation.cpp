@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "call/depth.hpp"
+#include "comm/where.hpp"
 #include "datatype/layout.hpp"
 #include "error/error.hpp"
 #include "real.hpp"
@@ -110,7 +111,7 @@ Translation::Translation(const Call& call) {
     if (const int code = state->directory->find(call.root, regions); code != MPI_SUCCESS) {
         code_ = error::raise(call, code,
                              fmt::format("{}: what device memory rank {} has attached to the window cannot be read",
-                                         name(call.id), call.root));
+                                         comm::where(call.id, call.owner), call.root));
         return;
     }
     Target& target = *call.target;

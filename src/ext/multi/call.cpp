@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "comm/exchange.hpp"
+#include "comm/where.hpp"
 #include "datatype/extension.hpp"
 #include "error/error.hpp"
 #include "progress/engine.hpp"
@@ -200,7 +201,7 @@ Operand Kept::received(int index, int slot, int slots) const {
 
 int check(const ListCall& call, comm::State*& state) {
     const auto raise = [&](int mpi_class, const std::string& problem) {
-        return error::raise(Owner(call.comm), mpi_class, fmt::format("{}: {}", name(call.id), problem));
+        return error::raise(Owner(call.comm), mpi_class, comm::where(call.id, call.comm) + ": " + problem);
     };
     std::string problem;
     state = state_of(call, problem);

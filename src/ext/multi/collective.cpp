@@ -5,8 +5,6 @@
 // non-blocking call begins one and is staged.
 #include "ext/multi/collective.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -24,6 +22,7 @@
 #include "comm/exchange.hpp"
 #include "comm/launch_order.hpp"
 #include "comm/state.hpp"
+#include "comm/where.hpp"
 #include "error/error.hpp"
 #include "error/required.hpp"
 #include "ext/multi/channel.hpp"
@@ -77,7 +76,7 @@ class Collective final : public coll::Collective {
         order_ = state.order;
         if (order_ == nullptr && !comm::Exchange::possible(state))
             return error::raise(owner(), MPI_ERR_OTHER,
-                                fmt::format("{}: MPI could make no private communicator", name(call())));
+                                comm::where(call(), owner()) + ": MPI could make no private communicator");
         std::vector<int> before;
         {
             const progress::Hold hold;
@@ -453,7 +452,8 @@ int collective(const ListCall& call) {
         const int rc = check(call, state);
         return rc == MPI_SUCCESS ? run(call, *state) : rc;
     } catch (const std::bad_alloc&) {
-        return error::raise(Owner(call.comm), MPI_ERR_NO_MEM, fmt::format("{}: no host memory left", name(call.id)));
+        return error::raise(Owner(call.comm), MPI_ERR_NO_MEM,
+                            comm::where(call.id, call.comm) + ": no host memory left");
     }
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "comm/state.hpp"
+#include "comm/where.hpp"
 #include "datatype/element.hpp"
 #include "datatype/extension.hpp"
 #include "real.hpp"

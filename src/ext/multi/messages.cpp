@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/where.hpp"
 #include "datatype/layout.hpp"
 #include "dispatch/dispatch.hpp"
 #include "error/error.hpp"
@@ -67,7 +68,7 @@ class Together {
 
 int check(const Message& message) {
     const auto raise = [&](int mpi_class, const std::string& what) {
-        return error::raise(Owner(message.comm), mpi_class, fmt::format("{}: {}", name(message.id), what));
+        return error::raise(Owner(message.comm), mpi_class, comm::where(message.id, message.comm) + ": " + what);
     };
     if (message.comm == MPI_COMM_NULL)
         return raise(MPI_ERR_COMM, "the communicator is MPI_COMM_NULL");

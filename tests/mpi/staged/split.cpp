@@ -204,7 +204,10 @@ void failure(const Layout& ints) {
     const MPI_Offset from = MPI_Offset{rank} * kCount;
     must(MPI_File_write_at_all_begin(file, from, data.at(0), kCount, ints.type), "begin");
     expect_error(MPI_File_write_at_all_end(file, data.at(0), MPI_STATUS_IGNORE), MPI_ERR_OTHER,
-                 "MPI_File_write_at_all_begin: copying the buffers from the device", "end after a failed copy");
+                 ("MPI_File_write_at_all_begin on rank " + std::to_string(rank) + " of a file (" +
+                  std::to_string(size) + " ranks): copying the buffers from the device")
+                     .c_str(),
+                 "end after a failed copy");
     must(MPI_File_write_at_all_begin(file, from, data.at(0), kCount, ints.type), "second begin");
     must(MPI_File_write_at_all_end(file, data.at(0), MPI_STATUS_IGNORE), "second end");
     Bytes back(kCount * sizeof(int));

@@ -1,6 +1,6 @@
 // A copy between a device and host memory that fails in one-sided communication is an MPI error of the call that makes
-// the copy; it names the call and the cause, and nothing is written. A window of which one side has missed something
-// stays in error.
+// the copy; it names the call, the rank, the window and the cause, and nothing is written. A window of which one side
+// has missed something stays in error.
 // clang-format off
 // launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@1=CUDA_ERROR_ECC_UNCORRECTABLE -- put
 // launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@2=CUDA_ERROR_ECC_UNCORRECTABLE -- get
@@ -31,13 +31,14 @@ void expect(bool right, const std::string& what) {
     ++failures;
 }
 
-void expect_error(int code, const std::string& call) {
+// `of`: what the call is made on.
+void expect_error(int code, const std::string& call, const std::string& of = "the window (1 rank): ") {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0, error_class = 0;
     MPI_Error_string(code, text, &length);
     MPI_Error_class(code, &error_class);
     const std::string said = text;
-    expect(error_class == MPI_ERR_OTHER && said.find(call) != std::string::npos &&
+    expect(error_class == MPI_ERR_OTHER && said.find(call + " on rank 0 of " + of) != std::string::npos &&
                said.find("CUDA_ERROR_ECC_UNCORRECTABLE") != std::string::npos,
            call + ": " + said);
 }
@@ -46,10 +47,15 @@ std::vector<std::byte> filled(int value) {
     return std::vector<std::byte>(kBytes, static_cast<std::byte>(value));
 }
 
+void name(MPI_Win win) {
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Win_set_name(win, "the window");
+}
+
 int create(void* base, MPI_Win& win) {
     const int code = MPI_Win_create(base, kBytes, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     if (code == MPI_SUCCESS)
-        MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+        name(win);
     return code;
 }
 
@@ -83,7 +89,7 @@ void get() {
 void create() {
     const gpu::Memory memory(gpu::Kind::kDevice, filled(1));
     MPI_Win win = MPI_WIN_NULL;
-    expect_error(create(memory.address(), win), "MPI_Win_create");
+    expect_error(create(memory.address(), win), "MPI_Win_create", "MPI_COMM_WORLD (1 rank): ");
     expect(create(memory.address(), win) == MPI_SUCCESS, "the next window");
     MPI_Win_free(&win);
     int error_class = MPI_SUCCESS;
@@ -104,7 +110,7 @@ void fence() {
 MPI_Win dynamic_window() {
     MPI_Win win = MPI_WIN_NULL;
     MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
-    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    name(win);
     return win;
 }
 
