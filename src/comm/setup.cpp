@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "call/hash.hpp"
 #include "comm/losses.hpp"
 #include "comm/suggest.hpp"
 #include "comm/unique_ids.hpp"
@@ -122,7 +123,12 @@ bool Setup::advance() {
         } else if (step_ == Step::kFailures) {
             if (!received_failures_of(proposal_.operation_id, told_by_others_))
                 return moved;
-            end(result_.why);
+            again_ == Again::kNow ? make_room() : void(end(result_.why));
+        } else if (step_ == Step::kRoom) {
+            if (nccl::Communicator::ending() && !deadline_.passed())
+                return moved;
+            if (draw_ids() != MPI_SUCCESS)
+                give_up();
         } else {
             int code = MPI_SUCCESS;
             if (!exchange_.done(code)) {
@@ -301,8 +307,8 @@ bool Setup::step_making() {
     auto making = found_->step_make(problem);
     if (making == nccl::Communicator::Making::kUnderWay) {
         receive_failures();
-        const bool late = deadline_.passed();
-        if (late)
+        mine_.late = deadline_.passed();
+        if (mine_.late)
             problem = deadline_.why() + " before NCCL's communicator was made";
         else if (!failure_known(proposal_.operation_id))
             return false;
@@ -318,22 +324,24 @@ bool Setup::step_making() {
 
 // A rank that has failed keeps the others waiting inside NCCL, so it tells them at once.
 int Setup::tell_made(const std::string& problem) {
-    if (!problem.empty()) {
-        complain(state_, problem);
+    problem_ = problem;
+    if (!problem.empty())
         mine_.told = tell_failure(exchange_.world(), exchange_.rank(), proposal_.operation_id, problem) == MPI_SUCCESS;
-    }
     mine_.made = found_ != nullptr;
+    mine_.idle = nccl::Communicator::has_idle_within(group_);
     const int code = begin_round(Step::kTelling, std::vector<std::size_t>(plan_.numbers.size(), sizeof(Made)));
     put(block(static_cast<std::size_t>(exchange_.rank())), mine_);
     return code;
 }
 
 void Setup::settle_made() {
-    bool all = true;
+    bool all = true, late = false, idle = false;
     for (std::size_t rank = 0; rank < plan_.numbers.size(); ++rank) {
         const auto made = get<Made>(block(rank));
         all &= made.made != 0;
         told_by_others_ += made.told;
+        late |= made.late != 0;
+        idle |= made.idle != 0;
     }
     told_by_others_ -= mine_.told;
     step_ = Step::kFailures;
@@ -342,9 +350,24 @@ void Setup::settle_made() {
         result_.nccl = std::exchange(found_, nullptr);
         return;
     }
-    result_.why = Reason::kNcclFailed;
     if (found_ != nullptr)
         std::exchange(found_, nullptr)->abort();
+    again_ = again_ == Again::kMaybe && idle && !late ? Again::kNow : Again::kNoMore;
+    if (again_ == Again::kNoMore)
+        result_.why = Reason::kNcclFailed;
+}
+
+// NCCL does not say when it lacks device memory, of which an idle communicator may take some 800 MiB: without those the
+// ranks try once more. The messages of failures have another id then.
+void Setup::make_room() {
+    constexpr double kSeconds = 2;  // for what is being ended, which may take for ever
+    nccl::Communicator::end_idle_within(group_);
+    again_ = Again::kNoMore;
+    mine_ = {};
+    told_by_others_ = 0;
+    proposal_.operation_id = call::mix(proposal_.operation_id);
+    deadline_ = progress::Deadline(kSeconds);
+    step_ = Step::kRoom;
 }
 
 void Setup::give_up() {
@@ -356,6 +379,8 @@ void Setup::give_up() {
 
 int Setup::end(Reason why) {
     result_.why = why;
+    if (why == Reason::kNcclFailed && !problem_.empty())
+        complain(state_, problem_);
     if (ended_)
         ended_(result_);
     finish({});

@@ -50,7 +50,7 @@ class Setup final : public progress::Operation {
     Result& result() { return result_; }  // once done
 
   private:
-    enum class Step : std::uint8_t { kNew, kFacts, kTaking, kIds, kMaking, kTelling, kFailures };
+    enum class Step : std::uint8_t { kNew, kFacts, kTaking, kIds, kMaking, kTelling, kFailures, kRoom };
     struct Head {
         std::uint8_t obstacle = 0, needed = 0;
     };
@@ -60,6 +60,7 @@ class Setup final : public progress::Operation {
     };
     struct Made {
         std::uint8_t made = 0, told = 0;  // told: it failed here, and the other ranks have a message
+        std::uint8_t late = 0, idle = 0;  // it took too long here; an idle communicator could be ended
     };
 
     bool advance();
@@ -77,6 +78,7 @@ class Setup final : public progress::Operation {
     bool step_making();
     int tell_made(const std::string& problem);
     void settle_made();
+    void make_room();
     void give_up();
     int end(Reason why);
 
@@ -97,6 +99,8 @@ class Setup final : public progress::Operation {
     std::vector<std::size_t> drawers_;  // rank that draws each unique id
     Proposal proposal_;
     Made mine_;
+    std::string problem_;  // of the last attempt, here
+    enum class Again : std::uint8_t { kMaybe, kNow, kNoMore } again_ = Again::kMaybe;
     int told_by_others_ = 0;
     std::shared_ptr<nccl::Communicator> found_;
 };

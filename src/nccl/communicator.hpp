@@ -106,6 +106,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     // allowed.
     static void discard(std::shared_ptr<Communicator> communicator);
 
+    // For where NCCL may lack device memory: ends the idle communicators all of whose processes are in `group` too; each
+    // of them calls this, since NCCL releases none before the others on its host have ended it. ending() tells whether
+    // something that is no longer used has its memory still. Local and non-blocking.
+    static bool has_idle_within(const Group& group);
+    static void end_idle_within(const Group& group);
+    static bool ending();
+
     // start_end() starts to destroy a communicator that is not to be kept idle; all members call it. Returns true while
     // that is under way. step_end() returns true when it is destroyed. One that is passed to finish_ending() before
     // that is waited for by end_all().

@@ -1,8 +1,10 @@
 // The idle communicators of this process, which a later MPI communicator of the same group may use, and those that are
 // being destroyed.
 #include <algorithm>
+#include <cstdint>
 #include <list>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "nccl/communicator.hpp"
@@ -43,6 +45,24 @@ std::shared_ptr<Communicator> take_surplus() {
     cache().counters.evicted += static_cast<long>(surplus->members());
     return surplus;
 }
+
+// Finds idle communicators that have no process beside those of a group.
+class Within {
+  public:
+    explicit Within(const Group& group) {
+        for (const Member& member : group)
+            processes_.emplace(member.host, member.process);
+    }
+    bool operator()(const std::shared_ptr<Communicator>& communicator) const {
+        const Group& group = communicator->group();
+        return !communicator->in_use() && std::all_of(group.begin(), group.end(), [this](const Member& member) {
+            return processes_.count({member.host, member.process}) != 0;
+        });
+    }
+
+  private:
+    std::set<std::pair<std::uint64_t, std::uint64_t>> processes_;
+};
 
 }  // namespace
 
@@ -105,6 +125,34 @@ void Communicator::discard(std::shared_ptr<Communicator> communicator) {
 void Communicator::finish_ending(std::shared_ptr<Communicator> communicator) {
     const std::scoped_lock lock(cache().mutex);
     cache().ending.push_back(std::move(communicator));
+}
+
+bool Communicator::has_idle_within(const Group& group) {
+    const std::scoped_lock lock(cache().mutex);
+    const auto& idle = cache().idle;
+    return std::any_of(idle.begin(), idle.end(), Within(group));
+}
+
+void Communicator::end_idle_within(const Group& group) {
+    std::list<std::shared_ptr<Communicator>> ended;
+    {
+        const std::scoped_lock lock(cache().mutex);
+        auto& idle = cache().idle;
+        const Within within(group);
+        for (auto it = idle.begin(); it != idle.end();)
+            if (const auto one = it++; within(*one)) {
+                cache().counters.evicted += static_cast<long>((*one)->members());
+                ended.splice(ended.end(), idle, one);
+            }
+    }
+    for (auto& communicator : ended)
+        discard(std::move(communicator));
+}
+
+bool Communicator::ending() {
+    const std::scoped_lock lock(cache().mutex);
+    cache().ending.remove_if([](const auto& c) { return c->step_end(); });
+    return !cache().ending.empty();
 }
 
 void Communicator::count_evicted() {

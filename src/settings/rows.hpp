@@ -363,7 +363,9 @@ inline constexpr Setting kSettings[] = {
      show_size<&Values::p2p_chunk>,
      SWY_AGREED(p2p_chunk)},
     {{"SWITCHYARD_COMM_CACHE", kCount, "8",
-      "How many NCCL communicators are kept for later use when the MPI communicators they served are gone.", true},
+      "How many NCCL communicators are kept for later use when the MPI communicators they served are gone. They give "
+      "way where NCCL cannot make another one of the same processes.",
+      true},
      [](std::string_view text, Values& values) { return parse_int(text, 0, 1000000, values.comm_cache); },
      [](const Values& values) { return std::to_string(values.comm_cache); },
      SWY_AGREED(comm_cache)},
