@@ -106,9 +106,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     // allowed.
     static void discard(std::shared_ptr<Communicator> communicator);
 
-    // For where NCCL may lack device memory: ends the idle communicators all of whose processes are in `group` too; each
-    // of them calls this, since NCCL releases none before the others on its host have ended it. ending() tells whether
-    // something that is no longer used has its memory still. Local and non-blocking.
+    // For where NCCL may lack device memory: ends the idle communicators all of whose processes are in `group` too;
+    // each of them calls this, since NCCL releases none before the others on its host have ended it. ending() tells
+    // whether something that is no longer used has its memory still. Local and non-blocking.
     static bool has_idle_within(const Group& group);
     static void end_idle_within(const Group& group);
     static bool ending();

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 // Seconds: a busy machine takes more than one to start the command. mpirun kills what is left about a second after
 // SIGTERM; the command goes on then.
 constexpr int kPatience = 3;
-constexpr int kLongest = 5;   // seconds that `switchyard ended` may take
+constexpr int kLongest = 5;  // seconds that `switchyard ended` may take
 
 struct Signal {
     int number;
