@@ -123,7 +123,10 @@ bool Setup::advance() {
         } else if (step_ == Step::kFailures) {
             if (!received_failures_of(proposal_.operation_id, told_by_others_))
                 return moved;
-            again_ == Again::kNow ? make_room() : void(end(result_.why));
+            if (again_ == Again::kNow)
+                make_room();
+            else
+                end(result_.why);
         } else if (step_ == Step::kRoom) {
             if (nccl::Communicator::ending() && !deadline_.passed())
                 return moved;
@@ -360,13 +363,16 @@ void Setup::settle_made() {
 // NCCL does not say when it lacks device memory, of which an idle communicator may take some 800 MiB: without those the
 // ranks try once more. The messages of failures have another id then.
 void Setup::make_room() {
-    constexpr double kSeconds = 2;  // for what is being ended, which may take for ever
+    // For what is being ended, which may take for ever. Others may wait for this rank meanwhile, as long as a limit
+    // says.
+    constexpr double kMost = 2;
+    const double limit = settings::values().timeout;
     nccl::Communicator::end_idle_within(group_);
     again_ = Again::kNoMore;
     mine_ = {};
     told_by_others_ = 0;
     proposal_.operation_id = call::mix(proposal_.operation_id);
-    deadline_ = progress::Deadline(kSeconds);
+    deadline_ = progress::Deadline(limit > 0 ? std::min(kMost, limit / 2) : kMost);
     step_ = Step::kRoom;
 }
 
