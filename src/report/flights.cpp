@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -247,6 +248,10 @@ std::string save_flights(const std::vector<Flight>& flights, const std::string& 
 }
 
 bool may_tell_end(const Flight& first) {
+    // The lock is this process's until it ends: whoever comes later waits here, and does not end its rank before.
+    const int descriptor = open(first.path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor >= 0)
+        flock(descriptor, LOCK_EX);
     const Mapped file = map_to_tell(first);
     return file != nullptr && file->end_told.exchange(1) == 0;
 }

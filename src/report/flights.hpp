@@ -51,8 +51,8 @@ std::vector<Flight> read_flights(const std::string& folder, std::vector<std::str
 std::string save_flights(const std::vector<Flight>& flights, const std::string& folder);
 
 // Tells whether the caller is to say, on standard error, what a job's processes on this host are in: of all that ask
-// because a process has ended the first one, of those that ask while they run one in `seconds`. `first` is the job's
-// first process here.
+// because a process has ended the first one, for whose end the others wait; of those that ask while they run one in
+// `seconds`. `first` is the job's first process here.
 bool may_tell_end(const Flight& first);
 bool may_tell(const Flight& first, double seconds);
 
