@@ -194,9 +194,10 @@ std::vector<std::byte> ints(int count, int value) {
     return bytes;
 }
 
-// Calls that do not block have NCCL once its set-up, which begins with the communicator (SWITCHYARD_EAGER), is through.
+// Calls that do not block have NCCL once its set-up, which begins with the communicator (SWITCHYARD_EAGER), is through:
+// within some ms where nothing else runs.
 void let_set_up(const Ranks& ranks) {
-    constexpr int kTurns = 30, kMicroseconds = 10000;
+    constexpr int kTurns = 150, kMicroseconds = 10000;
     for (int turn = 0; turn < kTurns && forms::current != forms::Form::kBlocking; ++turn) {
         usleep(kMicroseconds);
         MPI_Barrier(ranks.comm);

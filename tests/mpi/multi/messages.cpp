@@ -197,8 +197,9 @@ void arguments() {
         ++failures;
     };
     const MPI_Comm w = MPI_COMM_WORLD;
+    const std::string of = has_gpus ? " on rank " + std::to_string(rank) + " of MPI_COMM_WORLD (2 ranks)" : "";
     code = MPIX_Send_multi(list, -1, 1, MPI_INT, 0, 0, w);
-    is(MPI_ERR_COUNT, ": nbufs is -1", "a negative number of buffers");
+    is(MPI_ERR_COUNT, ("MPIX_Send_multi" + of + ": nbufs is -1").c_str(), "a negative number of buffers");
     code = MPIX_Send_multi(nullptr, 1, 1, MPI_INT, 0, 0, w);
     is(MPI_ERR_BUFFER, "MPIX_Send_multi", "no list of buffers");
     code = MPIX_Recv_multi(list, 2, 1, MPI_INT, 0, 0, w, MPI_STATUS_IGNORE);
