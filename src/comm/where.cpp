@@ -4,6 +4,7 @@
 
 #include "call/comm_name.hpp"
 #include "comm/state.hpp"
+#include "error/error.hpp"
 #include "real.hpp"
 
 namespace swy::comm {
@@ -62,6 +63,15 @@ std::string where(CallId call, const Owner& owner) {
             break;
     }
     return std::string(name(call));
+}
+
+int with_place(CallId call, const Owner& owner, int code) {
+    // Open MPI's persistent collectives return codes of its own, below 0, and call no error handler.
+    if (code < 0)
+        return error::raise(owner, MPI_ERR_OTHER, fmt::format("{}: Open MPI's error {}", where(call, owner), code));
+    if (code != MPI_ERR_OTHER && code != MPI_ERR_INTERN)
+        return code;
+    return error::code(code, fmt::format("{}: {}", where(call, owner), error::text_of(code)));
 }
 
 }  // namespace swy::comm

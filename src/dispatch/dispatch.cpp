@@ -396,7 +396,8 @@ int take_or_throw(const Call& call, Real real) {
 
 int dispatch(const Call& call, Real real) {
     try {
-        return take_or_throw(call, real);
+        const int code = take_or_throw(call, real);
+        return code == MPI_SUCCESS ? code : comm::with_place(call.id, call.owner, code);
     } catch (const std::bad_alloc&) {
         return error::raise(
             call, MPI_ERR_NO_MEM,

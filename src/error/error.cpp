@@ -45,14 +45,20 @@ int code_with(int mpi_class, const std::string& text) {
     return codes.code[slot];
 }
 
-bool returns(MPI_Errhandler handler) {
-    const bool yes = handler == MPI_ERRORS_RETURN;
+enum class Handling { kReturns, kEndsJob, kPrograms };
+
+Handling done_by(MPI_Errhandler handler) {
+    Handling handling = Handling::kPrograms;
+    if (handler == MPI_ERRORS_RETURN)
+        handling = Handling::kReturns;
+    else if (handler == MPI_ERRORS_ARE_FATAL)
+        handling = Handling::kEndsJob;
     if (handler != MPI_ERRHANDLER_NULL)
         real::Errhandler_free(&handler);
-    return yes;
+    return handling;
 }
 
-bool handler_returns(const Owner& owner) {
+Handling handling_of(const Owner& owner) {
     MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
     switch (owner.kind) {
         case Owner::Kind::kWin:
@@ -64,7 +70,7 @@ bool handler_returns(const Owner& owner) {
         default:
             real::Comm_get_errhandler(owner.comm, &handler);
     }
-    return returns(handler);
+    return done_by(handler);
 }
 
 // MPI_COMM_WORLD's handler exists from MPI_Init to MPI_Finalize (MPI 4.0 section 9.3). Any other object has one for as
@@ -121,6 +127,12 @@ int code(int mpi_class, const std::string& text) {
     return code_with(mpi_class, text);
 }
 
+std::string text_of(int code) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    return real::Error_string(code, text, &length) == MPI_SUCCESS ? text : "unknown error";
+}
+
 int raise(const Owner& owner, int mpi_class, const std::string& text) {
     Owner asked = owner;
     if (asked.kind == Owner::Kind::kNone || (asked.kind == Owner::Kind::kComm && asked.comm == MPI_COMM_NULL))
@@ -132,9 +144,11 @@ int raise(const Owner& owner, int mpi_class, const std::string& text) {
     say_timeout();
     abort_if_wanted(mpi_class, text);
     const int code = code_with(class_of(asked, mpi_class), text);
-    if (!handler_returns(
-            asked))  // a fatal handler shows MPI_MAX_ERROR_STRING characters at most, and a user's may show none
+    const Handling handling = handling_of(asked);
+    if (handling != Handling::kReturns)  // a fatal one shows MPI_MAX_ERROR_STRING characters at most, a program's none
         std::fprintf(stderr, "switchyard: %s\n", text.c_str());
+    if (handling == Handling::kEndsJob && before_abort != nullptr)  // the launcher may leave no time for it later
+        before_abort("a fatal error");
     through_handler(asked, code);
     return code;
 }

@@ -20,8 +20,12 @@ int raise(const Owner& owner, int mpi_class, const std::string& text);
 // Returns the code without raising the error, for a status beside that of the error that is raised.
 int code(int mpi_class, const std::string& text);
 
-// With SWITCHYARD_ON_FAILURE=abort an error of MPI_ERR_OTHER, which is none of the program's making, ends the job. What
-// is to be done before that, which init/lifecycle.cpp knows.
+// Returns what MPI says of an error code.
+std::string text_of(int code);
+
+// What is to be done before an error ends the job, which init/lifecycle.cpp knows: one whose handler is
+// MPI_ERRORS_ARE_FATAL, or, with SWITCHYARD_ON_FAILURE=abort, one of MPI_ERR_OTHER, which is none of the program's
+// making.
 using Saying = void (*)(const char* why);
 extern Saying before_abort;
 

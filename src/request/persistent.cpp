@@ -92,7 +92,7 @@ class Persistent final : public Handle, public std::enable_shared_from_this<Pers
             int code = MPI_SUCCESS;
             std::shared_ptr<progress::Operation> operation = starter_(code);
             if (operation == nullptr)
-                return code;
+                return comm::with_place(CallId::kStart, Owner(comm_), code);
             if (code = real::Start(&request); code != MPI_SUCCESS)
                 return error::raise(Owner(comm_), MPI_ERR_INTERN,
                                     fmt::format("{}: MPI does not start a request of {}",

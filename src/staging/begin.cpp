@@ -3,7 +3,6 @@
 // been copied to the device. The host memory, and the real call's types and displacements, stay until then.
 #include <fmt/format.h>
 
-#include <array>
 #include <memory>
 #include <new>
 #include <optional>
@@ -205,12 +204,9 @@ class StagedCall final : public Deferred {
     }
 
     void explain(int error) {
-        std::array<char, MPI_MAX_ERROR_STRING> text{};
-        int length = 0;
         outcome_.mpi_class = MPI_ERR_OTHER;
         real::Error_class(error, &outcome_.mpi_class);
-        real::Error_string(error, text.data(), &length);
-        outcome_.text = fmt::format("{}: {}", comm::where(call(), owner()), text.data());
+        outcome_.text = fmt::format("{}: {}", comm::where(call(), owner()), error::text_of(error));
     }
 
     void begin_copy_out(bool all) {

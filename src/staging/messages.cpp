@@ -61,10 +61,4 @@ void Messages::leave(std::span<device::Pinned> buffers) {
     pending_ = 0;
 }
 
-std::string Messages::describe(int code) {
-    char text[MPI_MAX_ERROR_STRING] = {};
-    int length = 0;
-    return real::Error_string(code, text, &length) == MPI_SUCCESS ? text : "unknown error";
-}
-
 }  // namespace swy::staging

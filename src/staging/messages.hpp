@@ -41,8 +41,6 @@ class Messages {
     // stays. No message is pending here afterwards.
     void leave(std::span<device::Pinned> buffers = {});
 
-    static std::string describe(int code);
-
   private:
     MPI_Request& next() { return requests_[(oldest_ + pending_) % kMost]; }
     int started(int code);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "error/error.hpp"
 #include "pack/pack.hpp"
 #include "progress/keep_until.hpp"
 #include "settings/settings.hpp"
@@ -65,7 +66,7 @@ class Chunked : public Transfer {
     bool check(int code, const char* what) {
         if (code == MPI_SUCCESS)
             return true;
-        give_up(fmt::format("{} a chunk of the message failed: {}", what, Messages::describe(code)));
+        give_up(fmt::format("{} a chunk of the message failed: {}", what, error::text_of(code)));
         return false;
     }
     // Tests the oldest message under way: a chunk. Returns true when it is over, with success or without.

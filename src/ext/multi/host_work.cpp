@@ -12,6 +12,7 @@
 #include "comm/where.hpp"
 #include "datatype/element.hpp"
 #include "datatype/extension.hpp"
+#include "error/error.hpp"
 #include "real.hpp"
 
 namespace swy::multi {
@@ -51,12 +52,9 @@ HostWork::Failure HostWork::failed(int mpi_class, const std::string& why) const 
 }
 
 HostWork::Failure HostWork::failed(int mpi_code) const {
-    char text[MPI_MAX_ERROR_STRING] = {};
-    int length = 0;
     int mpi_class = MPI_ERR_OTHER;
     real::Error_class(mpi_code, &mpi_class);
-    real::Error_string(mpi_code, text, &length);
-    return failed(mpi_class, text);
+    return failed(mpi_class, error::text_of(mpi_code));
 }
 
 // MPI's rules for roots and blocks are already applied in the operands: they are simply elements here.
