@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kSynopsis =
     "switchyard run [--virtual-gpus N] [-n NP] [--gpus near|spread|all|none] [--report[=text|json:FILE]]\n"
-    "                             [--trace FILE] [--debug[=FOLDER]] [--set NAME=VALUE] [--dry-run]\n"
+    "                             [--trace FILE] [--debug[=WHAT]] [--set NAME=VALUE] [--dry-run]\n"
     "                             [--mpirun FILE] [any mpirun option ...]\n"
     "                             -- PROGRAM [ARGS ...]";
 constexpr const char* kRunNotes =
@@ -232,8 +232,10 @@ int run(std::span<const std::string> arguments) {
     app.add_option("--report", report, "report at the end: a table, or an object in FILE")
         ->type_name("[=text|json:FILE]");
     app.add_option("--trace", trace, "write a trace of the run to FILE, for Perfetto")->type_name("FILE");
-    app.add_option("--debug", debug, "print each call's transport when it is chosen, or write it to files in FOLDER")
-        ->type_name("[=FOLDER]");
+    app.add_option("--debug", debug,
+                   "print each call's transport when it is chosen, or that of staged calls alone, or write it to files "
+                   "in FOLDER")
+        ->type_name("[=staged|FOLDER|staged:FOLDER]");
     std::vector<std::string> assignments;
     app.add_option("--set", assignments, "a setting for all ranks, as in p2p_comm=pair; may be repeated")
         ->type_name("NAME=VALUE")

@@ -23,6 +23,7 @@ namespace {
 
 // The file stays open as long as the process, since a thread may still be printing when another is in MPI_Finalize.
 std::FILE* routes_file = nullptr;  // null where no lines are wanted
+bool staged_alone = false;
 int routes_rank = 0;
 
 // Opens the rank's file, so that each line is there when it has been printed. Returns "" or why it cannot.
@@ -46,15 +47,17 @@ std::string describe_comm(MPI_Comm comm) {
 
 }  // namespace
 
-std::string start_routes(bool lines, const std::string& folder) {
+std::string start_routes(settings::DebugLines lines, const std::string& folder) {
+    const bool wanted = lines != settings::DebugLines::kNone;
+    staged_alone = lines == settings::DebugLines::kStaged;
     real::Comm_rank(MPI_COMM_WORLD, &routes_rank);
     std::string problem;
-    if (lines)
+    if (wanted)
         routes_file = stderr;
-    if (lines && !folder.empty())
+    if (wanted && !folder.empty())
         problem = open_log(folder);
     ranges::start();
-    tells_routes = lines || ranges::on;
+    tells_routes = wanted || ranges::on;
     return problem;
 }
 
@@ -78,7 +81,7 @@ std::string_view place_of(const Owner& owner) {
 }
 
 void print_route(CallId call, std::string_view place, std::size_t bytes, Carrier carrier, Reason reason) {
-    if (carrier == Carrier::kHost || routes_file == nullptr)
+    if (carrier == Carrier::kHost || routes_file == nullptr || (staged_alone && carrier != Carrier::kStaged))
         return;
     const std::string why = reason == Reason::kNone ? "" : fmt::format(" ({}: {})", name(reason), explain(reason));
     const std::string line =

@@ -12,6 +12,7 @@
 #include "call/reason.hpp"
 #include "report/flight.hpp"
 #include "report/ranges.hpp"
+#include "settings/settings.hpp"
 
 namespace swy::report {
 
@@ -21,17 +22,17 @@ inline bool wants_routes() {
     return tells_routes || flight::on;
 }
 
-// Starts the lines, where `lines` says so, to FOLDER/rank-N.log or to standard error for "", and the ranges where a
-// tool asks for them. Returns "" or why the folder cannot be written; then it is standard error too. After MPI_Init of
-// the real MPI.
-std::string start_routes(bool lines, const std::string& folder);
+// Starts the lines, of the calls that `lines` says, to FOLDER/rank-N.log or to standard error for "", and the ranges
+// where a tool asks for them. Returns "" or why the folder cannot be written; then it is standard error too. After
+// MPI_Init of the real MPI.
+std::string start_routes(settings::DebugLines lines, const std::string& folder);
 void stop_routes();
 
 // Returns the name of a communicator or file that has not been freed, as a line has it: "MPI_COMM_WORLD (4 ranks)"; ""
 // for an owner without one, and where neither lines nor a trace are wanted. It lives as long as the process.
 std::string_view place_of(const Owner& owner);
 
-// Prints the line, where lines are wanted, unless the transport is the host's. Thread-safe.
+// Prints the line, where lines of such calls are wanted, unless the transport is the host's. Thread-safe.
 void print_route(CallId call, std::string_view place, std::size_t bytes, Carrier carrier, Reason reason);
 
 // The route of a call that this thread is in. The call's range ends with the object, and so does its entry in the

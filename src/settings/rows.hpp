@@ -138,16 +138,32 @@ inline bool read_report(std::string_view text, Values& values) {
 }
 
 inline bool read_debug(std::string_view text, Values& values) {
-    const bool is_folder = !parse_bool(text, values.debug);
-    values.debug = values.debug || is_folder;
-    values.debug_folder = is_folder ? text : "";
+    constexpr std::string_view kStaged = "staged", kToFolder = "staged:";
+    bool on = true;
+    values.debug_folder.clear();
+    if (text == kToFolder)
+        return false;
+    if (text == kStaged || text.starts_with(kToFolder)) {
+        values.debug = DebugLines::kStaged;
+        values.debug_folder = text.substr(text == kStaged ? text.size() : kToFolder.size());
+        return true;
+    }
+    if (!parse_bool(text, on))
+        values.debug_folder = text;
+    values.debug = on ? DebugLines::kAll : DebugLines::kNone;
     return true;
 }
 
 inline std::string show_debug(const Values& values) {
-    if (!values.debug)
-        return "0";
-    return values.debug_folder.empty() ? "1" : values.debug_folder;
+    switch (values.debug) {
+        case DebugLines::kStaged:
+            return values.debug_folder.empty() ? "staged" : "staged:" + values.debug_folder;
+        case DebugLines::kAll:
+            return values.debug_folder.empty() ? "1" : values.debug_folder;
+        case DebugLines::kNone:
+            break;
+    }
+    return "0";
 }
 
 inline std::string show_report(const Values& values) {
@@ -415,10 +431,11 @@ inline constexpr Setting kSettings[] = {
      read_file<&Values::trace, &Values::trace_file>,
      show_file<&Values::trace, &Values::trace_file>,
      SWY_AGREED(trace)},
-    {{"SWITCHYARD_DEBUG", "0, 1 or a folder", "0",
+    {{"SWITCHYARD_DEBUG", "0, 1, staged, a folder, or staged:FOLDER", "0",
       "Prints a line for each call with device memory when its transport has been chosen, before the data moves: the "
       "rank, the call, its communicator, the bytes, the transport, and the reason where it is not the one that the "
-      "buffers ask for. 1 prints to standard error, a folder gets a file rank-N.log of each rank's.",
+      "buffers ask for. 1 prints to standard error, a folder gets a file rank-N.log of each rank's; staged prints "
+      "the staged calls alone, which neither NCCL nor mapped memory serves.",
       false},
      read_debug,
      show_debug,

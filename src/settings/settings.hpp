@@ -19,6 +19,7 @@ enum class P2pComm : std::uint8_t { kPair, kShared, kAuto };
 enum class Nics : std::uint8_t { kNear, kAll };
 enum class OnFailure : std::uint8_t { kError, kStage, kAbort };
 enum class ReportTo : std::uint8_t { kOff, kText, kJson };
+enum class DebugLines : std::uint8_t { kNone, kStaged, kAll };
 
 // The values in force. Those marked (agreed) decide routes and are MPI_COMM_WORLD's rank 0's on every rank after
 // MPI_Init.
@@ -54,10 +55,10 @@ struct Values {
     std::string report_file;
     bool trace = false;  // SWITCHYARD_TRACE=FILE (agreed, the file is rank 0's alone)
     std::string trace_file;
-    bool debug = false;                   // SWITCHYARD_DEBUG=0|1|FOLDER
-    std::string debug_folder;             // "" is standard error
-    bool status = true;                   // SWITCHYARD_STATUS
-    std::size_t trace_events = 1u << 20;  // SWITCHYARD_TRACE_EVENTS: of all ranks together (agreed)
+    DebugLines debug = DebugLines::kNone;  // SWITCHYARD_DEBUG=0|1|staged|FOLDER|staged:FOLDER
+    std::string debug_folder;              // "" is standard error
+    bool status = true;                    // SWITCHYARD_STATUS
+    std::size_t trace_events = 1u << 20;   // SWITCHYARD_TRACE_EVENTS: of all ranks together (agreed)
 };
 
 struct Row {  // one setting, as the manual and `switchyard info` show it

@@ -98,6 +98,29 @@ TEST_F(Settings, All_problems_are_told_one_a_line_and_valid_values_are_taken) {
     EXPECT_EQ(values.nccl, Nccl::kNo);
 }
 
+TEST_F(Settings, Lines_are_of_all_calls_or_of_staged_ones_and_go_to_standard_error_or_a_folder) {
+    struct {
+        const char* text;
+        DebugLines lines;
+        const char* folder;
+    } const rows[] = {{"0", DebugLines::kNone, ""},
+                      {"yes", DebugLines::kAll, ""},
+                      {"staged", DebugLines::kStaged, ""},
+                      {"/tmp/a:b", DebugLines::kAll, "/tmp/a:b"},
+                      {"./staged", DebugLines::kAll, "./staged"},
+                      {"staged:/tmp/a:b", DebugLines::kStaged, "/tmp/a:b"}};
+    for (const auto& row : rows) {
+        setenv("SWITCHYARD_DEBUG", row.text, 1);
+        Values values;
+        EXPECT_EQ(read(values), "");
+        EXPECT_EQ(values.debug, row.lines) << row.text;
+        EXPECT_EQ(values.debug_folder, row.folder) << row.text;
+    }
+    setenv("SWITCHYARD_DEBUG", "staged:", 1);
+    Values values;
+    EXPECT_NE(read(values).find("staged:FOLDER"), std::string::npos);
+}
+
 TEST_F(Settings, NCCL_can_be_required) {
     setenv("SWITCHYARD_NCCL", "require", 1);
     Values values;
