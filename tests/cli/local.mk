@@ -24,7 +24,7 @@ cli_tests = tests/cli/ci.test tests/cli/completion.test tests/cli/debug.test tes
     tests/cli/saved_report.test tests/cli/slurm.test tests/cli/status.test tests/cli/topo.test tests/cli/trace.test tests/cli/tune.test \
     tests/cli/user_environment.test
 TESTS += $(cli_tests)
-EXTRA_DIST += $(cli_tests) tests/cli/command.py tests/cli/newcomer/its_program.c tests/cli/newcomer/other_mpi.c
+EXTRA_DIST += $(cli_tests) tests/cli/command.py tests/cli/commands_elsewhere.txt tests/cli/documents.py tests/cli/newcomer/its_program.c tests/cli/newcomer/other_mpi.c
 
 if HAVE_GTEST
 EXTRA_PROGRAMS += tests/unit/settings/settings tests/unit/report/report
