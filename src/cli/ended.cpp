@@ -12,6 +12,7 @@
 #include "report/flight_file.hpp"
 #include "report/flights.hpp"
 #include "settings/files.hpp"
+#include "settings/settings.hpp"
 
 namespace swy::cli {
 namespace {
@@ -59,8 +60,11 @@ std::string cause_of_end(const Job& job) {
 void write_report(const Job& job, const std::string& cut_short, const std::string& to) {
     report::Summary summary = report_of(job);
     summary.cut_short = cut_short;
-    if (to == "-")
-        return tell_user(as_text(summary, report::form_of(stderr)));
+    if (to == "-") {
+        settings::Values values;
+        settings::read(values);
+        return tell_user(as_text(summary, report::form_of_report(values)));
+    }
     const std::string path = file_for(job, to);
     const std::string text = as_json(summary);
     std::FILE* const file = settings::open_to_write(path);

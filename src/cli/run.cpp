@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +17,7 @@
 #include "cli/launch.hpp"
 #include "cli/place.hpp"
 #include "cli/run_settings.hpp"
+#include "report/table.hpp"
 #include "settings/slurm.hpp"
 
 namespace swy::cli {
@@ -135,6 +138,14 @@ int execute(const Launch& launch) {
     std::fflush(nullptr);
     execvp(arguments[0], arguments.data());
     return fail("cannot start " + launch.arguments[0] + ": " + std::strerror(errno));
+}
+
+// A table of rank 0's comes by a pipe of mpirun's to the terminal that this command writes to, as wide as that is.
+std::string for_terminal(const std::string& report) {
+    if ((report != "1" && report != "text") || isatty(STDERR_FILENO) == 0)
+        return report;
+    const report::Form form = report::form_of(stderr);
+    return fmt::format("text:{}{}", form.width, form.colour ? ":colour" : "");
 }
 
 int check_program(const Parts& parts) {
@@ -264,7 +275,7 @@ int run(std::span<const std::string> arguments) {
         if (const std::string problem = put_assignment(wishes.settings, assignment); !problem.empty())
             return fail(problem);
     if (!report.empty())
-        put(wishes.settings, "SWITCHYARD_REPORT", report);
+        put(wishes.settings, "SWITCHYARD_REPORT", for_terminal(report));
     if (!trace.empty())
         put(wishes.settings, "SWITCHYARD_TRACE", trace);
     if (!debug.empty())

@@ -188,7 +188,7 @@ void write(const Facts& mine, MPI_Comm comm) {
     if (settings::values().report == settings::ReportTo::kJson) {
         write_file(settings::values().report_file, as_json(summary));
     } else {
-        put(as_text(summary, form_of(stderr)), stderr);
+        put(as_text(summary, form_of_report(settings::values())), stderr);
         std::fflush(stderr);
     }
 }

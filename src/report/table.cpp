@@ -48,6 +48,12 @@ Form form_of(std::FILE* file) {
     return form;
 }
 
+Form form_of_report(const settings::Values& values) {
+    if (values.report_columns == 0)
+        return form_of(stderr);
+    return {std::max(values.report_columns, kNarrowest), values.report_colour};
+}
+
 std::string coloured(std::string_view text, Colour colour, const Form& form) {
     constexpr std::array<std::string_view, 6> kCodes = {"", "1", "2", "32", "33", "35"};
     if (!form.colour || colour == Colour::kNone || text.empty())

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "settings/settings.hpp"
+
 namespace swy::report {
 
 struct Form {
@@ -20,6 +22,10 @@ struct Form {
 // What suits this file: a terminal's width, or COLUMNS; colour on a terminal alone, and not with NO_COLOR
 // (https://no-color.org) or TERM=dumb.
 Form form_of(std::FILE* file);
+
+// What suits the table of a report on standard error, which mpirun may pass on to a terminal: SWITCHYARD_REPORT says
+// how wide that is.
+Form form_of_report(const settings::Values& values);
 
 enum class Colour : std::uint8_t { kNone, kBold, kSoft, kGreen, kYellow, kMagenta };
 std::string coloured(std::string_view text, Colour colour, const Form& form);

@@ -119,8 +119,19 @@ inline bool read_nccl(std::string_view text, Values& values) {
 }
 
 inline bool read_report(std::string_view text, Values& values) {
-    constexpr std::string_view kFile = "json:";
+    constexpr std::string_view kFile = "json:", kTable = "text:", kColour = ":colour";
     bool on = false;
+    values.report_columns = 0;
+    values.report_colour = false;
+    if (text.starts_with(kTable)) {
+        text.remove_prefix(kTable.size());
+        values.report_colour = text.ends_with(kColour);
+        if (values.report_colour)
+            text.remove_suffix(kColour.size());
+        if (!parse_size(text, values.report_columns) || values.report_columns == 0)
+            return false;
+        text = "text";
+    }
     if (text.starts_with(kFile)) {
         if (text.size() == kFile.size())
             return false;
@@ -171,7 +182,9 @@ inline std::string show_report(const Values& values) {
         case ReportTo::kJson:
             return "json:" + values.report_file;
         case ReportTo::kText:
-            return "1";
+            return values.report_columns == 0
+                       ? "1"
+                       : "text:" + std::to_string(values.report_columns) + (values.report_colour ? ":colour" : "");
         case ReportTo::kOff:
             break;
     }
@@ -416,9 +429,10 @@ inline constexpr Setting kSettings[] = {
      read_size<&Values::peer_pool>,
      show_size<&Values::peer_pool>,
      SWY_OWN},
-    {{"SWITCHYARD_REPORT", "0, 1 or json:FILE", "0",
-      "At MPI_Finalize, reports the transport of each call and why: 1 prints a table to standard error, json:FILE "
-      "writes an object to FILE. "
+    {{"SWITCHYARD_REPORT", "0, 1, text:COLUMNS, text:COLUMNS:colour or json:FILE", "0",
+      "At MPI_Finalize, reports the transport of each call and why: 1 prints a table to standard error, text:COLUMNS "
+      "one that is as wide, as switchyard-run(1) asks for where it writes to a terminal; json:FILE writes an object to "
+      "FILE. "
       "Rank 0 of MPI_COMM_WORLD writes.",
       true},
      read_report,

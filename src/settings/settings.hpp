@@ -51,9 +51,12 @@ struct Values {
     std::string groups_file;
     std::size_t pinned_pool = 512u << 20;  // SWITCHYARD_PINNED_POOL: bytes of pinned memory kept per device
     std::size_t peer_pool = 64u << 20;     // SWITCHYARD_PEER_POOL: bytes of device memory that others map, per device
-    ReportTo report = ReportTo::kOff;      // SWITCHYARD_REPORT=0|1|json:FILE (agreed, the file is rank 0's alone)
+    ReportTo report =
+        ReportTo::kOff;  // SWITCHYARD_REPORT=0|1|text:COLUMNS|json:FILE (agreed, the file is rank 0's alone)
     std::string report_file;
-    bool trace = false;  // SWITCHYARD_TRACE=FILE (agreed, the file is rank 0's alone)
+    std::size_t report_columns = 0;  // of a table, 0: as standard error has them
+    bool report_colour = false;      // where the columns are given
+    bool trace = false;              // SWITCHYARD_TRACE=FILE (agreed, the file is rank 0's alone)
     std::string trace_file;
     DebugLines debug = DebugLines::kNone;  // SWITCHYARD_DEBUG=0|1|staged|FOLDER|staged:FOLDER
     std::string debug_folder;              // "" is standard error

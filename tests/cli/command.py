@@ -1,12 +1,16 @@
 """How the tests of the switchyard command start it: from the build folder, in an environment of their own."""
 
 import atexit
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
+import termios
 import textwrap
 
 BUILD = os.environ["SWY_BUILDDIR"]
@@ -34,6 +38,23 @@ def switchyard(*words, env=None, **options):
     return subprocess.run(
         [COMMAND, *words], env=env or environment(), capture_output=True, text=True, timeout=300, check=False, **options
     )
+
+
+def on_terminal(*words, columns, **changes):
+    """Its exit status and what it prints to a terminal so wide."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    settings = environment(TERM="xterm", **{"NO_COLOR": None, "COLUMNS": None, **changes})
+    done = subprocess.Popen([COMMAND, *words], env=settings, stdin=subprocess.DEVNULL, stdout=follower, stderr=follower)
+    os.close(follower)
+    text = b""
+    try:
+        while part := os.read(leader, 65536):
+            text += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(leader)
+    return done.wait(timeout=60), text.decode().replace("\r\n", "\n")
 
 
 def info(*words, **changes):

@@ -121,6 +121,27 @@ TEST_F(Settings, Lines_are_of_all_calls_or_of_staged_ones_and_go_to_standard_err
     EXPECT_NE(read(values).find("staged:FOLDER"), std::string::npos);
 }
 
+TEST_F(Settings, A_report_may_have_a_width_and_colour) {
+    struct {
+        const char* text;
+        std::size_t columns;
+        bool colour;
+    } const rows[] = {{"1", 0, false}, {"text", 0, false}, {"text:72", 72, false}, {"text:140:colour", 140, true}};
+    for (const auto& row : rows) {
+        setenv("SWITCHYARD_REPORT", row.text, 1);
+        Values values;
+        EXPECT_EQ(read(values), "") << row.text;
+        EXPECT_EQ(values.report, ReportTo::kText) << row.text;
+        EXPECT_EQ(values.report_columns, row.columns) << row.text;
+        EXPECT_EQ(values.report_colour, row.colour) << row.text;
+    }
+    for (const char* bad : {"text:", "text:0", "text:wide", "text:80:color"}) {
+        setenv("SWITCHYARD_REPORT", bad, 1);
+        Values values;
+        EXPECT_NE(read(values).find("text:COLUMNS"), std::string::npos) << bad;
+    }
+}
+
 TEST_F(Settings, NCCL_can_be_required) {
     setenv("SWITCHYARD_NCCL", "require", 1);
     Values values;
