@@ -65,11 +65,14 @@ std::string where(CallId call, const Owner& owner) {
     return std::string(name(call));
 }
 
+bool says_too_little(int code) {
+    return code < 0 || code == MPI_ERR_OTHER || code == MPI_ERR_INTERN;
+}
+
 int with_place(CallId call, const Owner& owner, int code) {
-    // Open MPI's persistent collectives return codes of its own, below 0, and call no error handler.
     if (code < 0)
         return error::raise(owner, MPI_ERR_OTHER, fmt::format("{}: Open MPI's error {}", where(call, owner), code));
-    if (code != MPI_ERR_OTHER && code != MPI_ERR_INTERN)
+    if (!says_too_little(code))
         return code;
     return error::code(code, fmt::format("{}: {}", where(call, owner), error::text_of(code)));
 }

@@ -397,7 +397,9 @@ int take_or_throw(const Call& call, Real real) {
 int dispatch(const Call& call, Real real) {
     try {
         const int code = take_or_throw(call, real);
-        return code == MPI_SUCCESS ? code : comm::with_place(call.id, call.owner, code);
+        // What MPI says of a call on host memory stays as it is.
+        const bool adds_place = comm::says_too_little(code) && coll::on_device(call) != coll::Presence::kNothing;
+        return adds_place ? comm::with_place(call.id, call.owner, code) : code;
     } catch (const std::bad_alloc&) {
         return error::raise(
             call, MPI_ERR_NO_MEM,
