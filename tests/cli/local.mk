@@ -20,7 +20,7 @@ CLEANFILES += tests/cli/nvtx_recorder.so tests/cli/page-*.png
 tests/cli/nvtx_recorder.so: tests/cli/nvtx_recorder.c
 	$(AM_V_CC)$(CC) $(CFLAGS) -shared -fPIC -I$(top_srcdir) -o $@ $(srcdir)/tests/cli/nvtx_recorder.c
 
-cli_tests = tests/cli/ci.test tests/cli/completion.test tests/cli/debug.test tests/cli/doctor.test tests/cli/examples.test tests/cli/gpus.test tests/cli/idle_gpus.test tests/cli/info.test tests/cli/manual.test tests/cli/manual_commands.test tests/cli/newcomer.test tests/cli/nvtx.test tests/cli/page.test tests/cli/report.test tests/cli/run.test \
+cli_tests = tests/cli/ci.test tests/cli/completion.test tests/cli/debug.test tests/cli/doctor.test tests/cli/examples.test tests/cli/gpus.test tests/cli/idle_gpus.test tests/cli/info.test tests/cli/manual.test tests/cli/manual_code.test tests/cli/manual_commands.test tests/cli/newcomer.test tests/cli/nvtx.test tests/cli/page.test tests/cli/report.test tests/cli/run.test \
     tests/cli/saved_report.test tests/cli/slurm.test tests/cli/status.test tests/cli/topo.test tests/cli/trace.test tests/cli/tune.test \
     tests/cli/user_environment.test
 TESTS += $(cli_tests)
