@@ -22,6 +22,16 @@ def on_host(row, in_place_too=False):
     return [f"fastpath::{'in_place_or_on_host' if b.name == sentinel else 'on_host'}({b.name})" for b in row.buffers]
 
 
+def has_unknown_size(row):
+    """Tells whether the call is a blocking collective in which no rank knows how much the others pass, so that the ranks
+    agree on some of the calls only (src/comm/agreement_interval.hpp)."""
+    if not row.has("routed") or not row.has("blocking"):
+        return False
+    neighbours = any(b.shape.startswith(("sources", "targets")) for b in row.buffers)
+    vectors = [b for b in row.buffers if b.shape.startswith("ranks_")]
+    return neighbours or any(b.at_root for b in vectors) or len(vectors) > 1
+
+
 def all_tests(row):
     """All tests, in stage `slow_`; none, so that the dispatcher gets every call, where displacements would have to be
     looked at."""

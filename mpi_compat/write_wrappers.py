@@ -229,6 +229,7 @@ DISPATCH_STAGE = """
     $target
     $call
     $received
+    $left_out
     return dispatch::dispatch(call, [=$captured](const Operand*$use) {
         return real::$real($forwarded);
     });
@@ -239,6 +240,12 @@ OPERANDS = """
 const Operand operands[] = {
     $described
 };
+"""
+
+LEFT_OUT = """
+// The ranks do not agree on this call, and it has host memory alone.
+if (fastpath::left_out(call))
+    return real::$real($passed);
 """
 
 RECEIVED = """
@@ -433,4 +440,5 @@ def dispatch_stage(row):
                 target=target, captured=", &target" if one_sided else "",
                 call=f"const Call call{{{', '.join(wrapper_call.call_fields(row))}}};",
                 received=fill(RECEIVED, row) if row.has_status and row.receives else "",
+                left_out=fill(LEFT_OUT, row) if wrapper_tests.has_unknown_size(row) else "",
                 use=" use" if row.buffers else "", forwarded=", ".join(wrapper_call.forwarded(row)))

@@ -10,6 +10,7 @@
 #include "error/error.hpp"
 #include "error/loss.hpp"
 #include "error/required.hpp"
+#include "pack/neighbours.hpp"
 #include "report/trace.hpp"
 
 namespace swy::coll {
@@ -58,6 +59,15 @@ bool passes(const Call& call, Reason reason) {
     return reason == Reason::kNotReady || (persistent(call.id) && reason == Reason::kThreads);
 }
 
+void note_interval(const Call& call, const Decision& decision, comm::State& comm) {
+    comm.intervals.of(call.id).agreed(decision.any_device);
+    if (comm.sources >= 0)
+        return;
+    const pack::Neighbours neighbours = pack::neighbours_of(comm.handle);
+    comm.sources = static_cast<int>(neighbours.sources.size());
+    comm.targets = static_cast<int>(neighbours.targets.size());
+}
+
 }  // namespace
 
 int agree_and_setup(const Call& call, comm::State& comm, Presence presence, const ConcurrentCollectives& under_way,
@@ -74,8 +84,8 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
         case Decision::State::kAgreed:
             break;
     }
-    if (size_is_unknown(call))
-        comm.intervals[call.id].agreed(decision.any_device);
+    if (size_is_unknown(call) && !error::nccl_is_required())
+        note_interval(call, decision, comm);
     if (const int rc = share_page(comm, into.print); rc != MPI_SUCCESS)
         return from_mpi(call, rc);
     Reason obstacle = Reason::kNone;

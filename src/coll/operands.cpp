@@ -7,6 +7,7 @@
 #include "datatype/layout.hpp"
 #include "datatype/quick.hpp"
 #include "device/device.hpp"
+#include "fastpath/collective.hpp"
 #include "real.hpp"
 #include "staging/staged.hpp"
 
@@ -65,34 +66,6 @@ const Operand& sized_operand(const Call& call) {
     return by_root == call.operands.begin() ? call.operands.back() : call.operands.front();
 }
 
-// Tells whether MPI looks at the operand on a rank (MPI 4.0 section 6.2.3), in a call within one group.
-bool is_significant(const Call& call, const Operand& operand, int rank) {
-    if (operand.address == MPI_IN_PLACE)
-        return false;
-    return operand.at == At::kAll || (operand.at == At::kRoot) == (rank == call.root);
-}
-
-// Tells whether every block of a vector operand begins in memory that is known to be the host's, without asking the
-// driver; false leaves it open.
-bool has_blocks_on_host(const Call& call, const Operand& operand, const comm::State* comm) {
-    if (operand.shape != Shape::kRanksVector || operand.width != Width::kInt || comm == nullptr || comm->inter)
-        return false;
-    if (!is_significant(call, operand, comm->rank))  // its counts need not be there
-        return true;
-    const auto extent = static_cast<MPI_Aint>(datatype::predefined_size(operand.type));
-    const auto* counts = static_cast<const int*>(operand.count_array);
-    const auto* displs = static_cast<const int*>(operand.displ_array);
-    if (counts == nullptr || displs == nullptr || !datatype::known_predefined(operand.type))
-        return false;
-    const auto first = reinterpret_cast<std::uintptr_t>(operand.address);
-    for (int r = 0; r < comm->size; ++r) {
-        const auto offset = static_cast<std::uintptr_t>(displs[r] * extent);
-        if (counts[r] > 0 && !device::known_host(reinterpret_cast<void*>(first + offset)))
-            return false;
-    }
-    return true;
-}
-
 }  // namespace
 
 Presence on_device(const Call& call, const comm::State* comm) {
@@ -100,7 +73,8 @@ Presence on_device(const Call& call, const comm::State* comm) {
     for (const Operand& operand : call.operands) {
         const bool address = device::on_device(operand.address);
         const bool plain = begins_at_address(operand.shape) && datatype::predefined_size(operand.type) != 0;
-        if (!address && (plain || operand.shape == Shape::kAddress || has_blocks_on_host(call, operand, comm)))
+        if (!address && (plain || operand.shape == Shape::kAddress ||
+                         (comm != nullptr && fastpath::known_host(call, operand, *comm))))
             continue;
         if (staging::touches_device(call, operand))
             return Presence::kData;

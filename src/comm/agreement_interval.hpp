@@ -6,11 +6,18 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "call/call.hpp"
 
 namespace swy::comm {
 
 class AgreementInterval {
   public:
+    // Tells whether the ranks leave out this call, without counting it.
+    bool leaves_out() const { return left_out_ != 0; }
+
     // Tells whether the ranks agree on this call. To be asked once for each call.
     bool due() {
         if (left_out_ == 0)
@@ -38,6 +45,27 @@ class AgreementInterval {
     unsigned on_host_ = 0;  // agreements in a row that found host memory alone
     unsigned needed_ = 16;  // such agreements before a call is left out
     unsigned left_out_ = 0;
+};
+
+// Those of a communicator, which makes few kinds of such calls.
+class AgreementIntervals {
+  public:
+    // Large-count forms meet the others. Returns nullptr where there is none yet.
+    AgreementInterval* find(CallId call) {
+        const CallId kind = plain(call);
+        for (auto& [id, interval] : intervals_) {
+            if (id == kind)
+                return &interval;
+        }
+        return nullptr;
+    }
+    AgreementInterval& of(CallId call) {
+        AgreementInterval* const found = find(call);
+        return found != nullptr ? *found : intervals_.emplace_back(plain(call), AgreementInterval()).second;
+    }
+
+  private:
+    std::vector<std::pair<CallId, AgreementInterval>> intervals_;
 };
 
 }  // namespace swy::comm

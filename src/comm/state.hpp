@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,7 +60,10 @@ struct State {
     bool page_tried = false;
     std::shared_ptr<coll::Repeat> repeat;  // the last call of which this rank only published a record
 
-    std::map<CallId, AgreementInterval> intervals;  // of blocking collectives whose size ranks do not know
+    AgreementIntervals intervals;  // of blocking collectives whose size ranks do not know
+    // The numbers of in-neighbours and out-neighbours in the process topology; -1 until ranks have agreed on such a
+    // call.
+    int sources = -1, targets = -1;
 
     Processes* processes = nullptr;  // null until contribution.hpp is asked for an id
 

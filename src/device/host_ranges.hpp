@@ -42,4 +42,15 @@ template <typename... Pointers>
     return (known_host_address(reinterpret_cast<std::uintptr_t>(pointers), end) && ...);
 }
 
+// True where both addresses, and with them all between, lie in one of the ranges.
+inline bool known_host_range(std::uintptr_t first, std::uintptr_t last) {
+    const HostRanges& ranges = host_ranges;
+    const auto end = reinterpret_cast<std::uintptr_t>(__atomic_load_n(ranges.heap_end, __ATOMIC_RELAXED));
+    const auto both = [&](std::uintptr_t begin, std::uintptr_t bytes) {
+        return first - begin < bytes && last - begin < bytes;
+    };
+    return (first >= ranges.heap_begin && last < end) || both(ranges.stack_begin, ranges.stack_bytes) ||
+           both(ranges.static_begin, ranges.static_bytes);
+}
+
 }  // namespace swy::device

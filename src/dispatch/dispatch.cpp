@@ -253,9 +253,8 @@ int routed(const Call& call, Real real) {
     if (comm == nullptr)
         return local(call, real, presence, Reason::kNoMemory);
     if (coll::size_is_unknown(call))
-        return comm->intervals[call.id].due() || error::nccl_is_required()
-                   ? agreed(call, real, *comm, presence)
-                   : local(call, real, presence, Reason::kNotAsked);
+        return comm->intervals.of(call.id).due() ? agreed(call, real, *comm, presence)
+                                                 : local(call, real, presence, Reason::kNotAsked);
     if (presence == coll::Presence::kNothing && coll::has_page(*comm) && coll::has_plain_data(call) &&
         !error::nccl_is_required())
         return publish_and_call(call, real, *comm);

@@ -10,12 +10,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "call/call.hpp"
 #include "call/depth.hpp"
 #include "call/job.hpp"
 #include "datatype/quick.hpp"
 #include "device/device.hpp"
 #include "fastpath/driver_watch.hpp"
 #include "real.hpp"
+
+namespace swy::comm {
+struct State;
+}
 
 namespace swy::fastpath {
 
@@ -65,6 +70,15 @@ inline bool known_small(MPI_Count count, MPI_Datatype type) {
 // Forgets all entries: when MPI starts, since the threshold may have changed, and when there is the first merged
 // communicator, as long as which none is remembered.
 void forget_small_counts();
+
+// Tells whether every block of an operand begins in memory that is known to be the host's, without asking the driver;
+// false leaves it open. `comm` is the state of the call's communicator.
+bool known_host(const Call& call, const Operand& operand, const comm::State& comm);
+
+// Of a collective in which no rank knows how much the others pass: tells whether the ranks leave this call out of those
+// that they agree on (comm/agreement_interval.hpp), and all of the program's buffers are known host memory. The call
+// has been counted then, and is Open MPI's.
+bool left_out(const Call& call);
 
 // The same as small() for `count` elements of each rank.
 inline bool small_on_all(MPI_Count count, MPI_Datatype type, MPI_Comm comm) {
