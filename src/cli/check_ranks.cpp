@@ -98,12 +98,9 @@ Check in_ranks(const std::vector<Account>& accounts, const Patient& patient) {
     return {kInRanks, Health::kGood, "LD_PRELOAD is in effect in both ranks", ""};
 }
 
-// Returns the transport of each call, read from the job's own report.
-std::string transports(const fs::path& report_file) {
-    report::Summary summary;
+// Returns the transport of each call.
+std::string transports(const report::Summary& summary) {
     std::string text;
-    if (!report::from_json(content(report_file), summary).empty())
-        return text;
     for (const report::Line& line : summary.lines) {
         text += fmt::format("{}{} {}", text.empty() ? "" : ", ", line.call, name(line.carrier));
         if (line.reason != Reason::kNone)
@@ -112,7 +109,16 @@ std::string transports(const fs::path& report_file) {
     return text;
 }
 
-Check exchanged(const std::vector<Account>& accounts, const fs::path& report_file) {
+// Returns what the ranks printed of NCCL's failure, in one line.
+std::string words_on_nccl(const std::string& output) {
+    std::istringstream lines(output);
+    for (std::string line; std::getline(lines, line);)
+        if (line.find("switchyard: ") == 0 && line.find(" failed: nccl") != std::string::npos)
+            return line;
+    return std::string(explain(Reason::kNcclFailed));
+}
+
+Check exchanged(const std::vector<Account>& accounts, const fs::path& report_file, const std::string& output) {
     for (std::size_t rank = 0; rank < accounts.size(); ++rank) {
         if (!accounts[rank].driver.empty())
             return {kExchangeCheck, Health::kProblem, fmt::format("rank {}: {}", rank, accounts[rank].driver),
@@ -121,11 +127,18 @@ Check exchanged(const std::vector<Account>& accounts, const fs::path& report_fil
             return {kExchangeCheck, Health::kProblem, fmt::format("rank {} received wrong data", rank),
                     "Report this with the output of switchyard info."};
     }
+    report::Summary summary;
+    if (!report::from_json(content(report_file), summary).empty())
+        summary = {};
     const bool device = !accounts[0].device.empty();
-    return {
-        kExchangeCheck, Health::kGood,
-        fmt::format("1 MiB of {} memory each way and summed: {}", device ? "device" : "host", transports(report_file)),
-        ""};
+    const std::string seen =
+        fmt::format("1 MiB of {} memory each way and summed: {}", device ? "device" : "host", transports(summary));
+    for (const report::Line& line : summary.lines)
+        if (line.reason == Reason::kNcclFailed)
+            return {kExchangeCheck, Health::kProblem, seen + "\n" + words_on_nccl(output),
+                    "Run switchyard doctor with NCCL_DEBUG=WARN in the environment: NCCL then names the cause. Virtual "
+                    "GPUs need the libnccl.so.2 of their own folder, which the nccl line above names if it is found."};
+    return {kExchangeCheck, Health::kGood, seen, ""};
 }
 
 Check one_gpu_each(const std::vector<Account>& accounts) {
@@ -159,7 +172,8 @@ std::vector<Check> check_ranks(const Patient& patient) {
     const std::vector<Account> accounts = read_accounts(folder.path / "accounts");
     if (ended.late || ended.status != 0 || accounts.size() != 2)
         return {failed(ended, launch, patient.seconds)};
-    return {in_ranks(accounts, patient), exchanged(accounts, folder.path / "report"), one_gpu_each(accounts)};
+    return {in_ranks(accounts, patient), exchanged(accounts, folder.path / "report", ended.output),
+            one_gpu_each(accounts)};
 }
 
 }  // namespace swy::cli
