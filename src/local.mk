@@ -2,7 +2,7 @@
 # symbols are hidden in the shared library); mpi_compat/local.mk adds the wrappers to libswitchyard.la itself.
 noinst_LTLIBRARIES += libswy.la
 libswy_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(NCCL_CPPFLAGS) $(HWLOC_CFLAGS) \
-    -DSWY_BINDIR='"$(bindir)"' -DSWY_LIBDIR='"$(libdir)"'
+    -DSWY_BIN_FROM_LIB='"$(bin_from_lib)"'
 # Each folder's fragment lists its sources as FOLDER_sources.
 if UNITY
 nodist_libswy_la_SOURCES = unity/version.cpp unity/call.cpp unity/error.cpp unity/report.cpp unity/datatype.cpp \

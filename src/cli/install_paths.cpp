@@ -41,7 +41,7 @@ InstallPaths find_install_paths() {
         paths.expected_exchange = here / kExchange;
         paths.expected_measure = here / kMeasure;
     } else {
-        const fs::path lib = (here / fs::path(SWY_LIBDIR).lexically_relative(SWY_BINDIR)).lexically_normal();
+        const fs::path lib = (here / SWY_LIB_FROM_BIN).lexically_normal();
         paths.expected_library = lib / kLibrary;
         paths.expected_virtual_gpus = lib / "switchyard/vgpu";
         paths.expected_exchange = lib / "switchyard" / kExchange;

@@ -1,7 +1,7 @@
 # The switchyard command. It links neither MPI nor libswitchyard, so that it can explain why one of them does not load.
 bin_PROGRAMS += switchyard
 switchyard_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(HWLOC_CFLAGS) \
-    -DSWY_BINDIR='"$(bindir)"' -DSWY_LIBDIR='"$(libdir)"' -DSWY_MPIRUN='"$(MPIRUN)"'
+    -DSWY_LIB_FROM_BIN='"$(lib_from_bin)"' -DSWY_MPIRUN='"$(MPIRUN)"'
 cli_sources = \
     src/cli/arguments.cpp src/cli/arguments.hpp \
     src/cli/bounded_run.cpp src/cli/bounded_run.hpp \

@@ -65,10 +65,8 @@ std::string command_path() {
     if (problem)
         return {};
     // In a build folder the library is in libtool's .libs.
-    const fs::path path =
-        folder.filename() == ".libs"
-            ? folder.parent_path() / "switchyard"
-            : (folder / fs::path(SWY_BINDIR).lexically_relative(SWY_LIBDIR)).lexically_normal() / "switchyard";
+    const fs::path path = folder.filename() == ".libs" ? folder.parent_path() / "switchyard"
+                                                       : (folder / SWY_BIN_FROM_LIB).lexically_normal() / "switchyard";
     return access(path.c_str(), X_OK) == 0 ? path.string() : std::string();
 }
 
