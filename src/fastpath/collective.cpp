@@ -49,11 +49,13 @@ bool is_significant(const Call& call, const Operand& operand, int rank) {
 }  // namespace
 
 bool known_host(const Call& call, const Operand& operand, const comm::State& comm) {
-    const std::size_t size = datatype::predefined_size(operand.type);
-    if (!datatype::known_predefined(operand.type) || comm.inter)
+    if (comm.inter)
         return false;
-    if (!is_significant(call, operand, comm.rank))  // its counts need not be there
+    if (!is_significant(call, operand, comm.rank))  // its type and counts need not be valid
         return true;
+    const std::size_t size = datatype::predefined_size(operand.type);
+    if (!datatype::known_predefined(operand.type))
+        return false;
     if (begins_at_address(operand.shape))
         return device::known_host(operand.address);
     const int blocks = operand.width == Width::kInt ? vector_blocks(operand, comm) : -1;
