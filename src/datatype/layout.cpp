@@ -7,6 +7,7 @@
 #include "datatype/decode.hpp"
 #include "datatype/extension.hpp"
 #include "datatype/predefined.hpp"
+#include "datatype/quick.hpp"
 #include "real.hpp"
 
 namespace swy::datatype {
@@ -72,6 +73,8 @@ Shared layout_of(MPI_Datatype type) {
     Shared result = *made;
     if (real::Type_set_attr(type, key, made.get()) == MPI_SUCCESS)
         made.release();
+    if (result->predefined)
+        remember_predefined(type, result->size);
     return result;
 }
 

@@ -41,7 +41,12 @@ inline std::size_t known_size(MPI_Datatype type) {
 
 std::size_t look_up_predefined_size(MPI_Datatype type);
 
-// Returns 0 for all types but predefined ones that have data.
+// Has predefined_size() return `size` for the type from now on; returns it.
+std::size_t remember_predefined(MPI_Datatype type, std::size_t size);
+
+// Returns 0 for all types but predefined ones that have data, and for those that MPI_Type_create_f90_real and its like
+// return until layout_of() has seen them. Handles are compared, and nothing behind them is looked at: `type` may be
+// anything where MPI ignores the argument.
 inline std::size_t predefined_size(MPI_Datatype type) {
     const std::size_t known = known_size(type);
     return known != 0 ? known : look_up_predefined_size(type);

@@ -50,14 +50,14 @@ void call(std::string_view name, MPI_Comm ring, int number, int count, gpu::Kind
     sends.write({first, first + bytes});
     receives.write(in_place ? std::vector<std::byte>(first, first + bytes)
                             : std::vector<std::byte>(bytes, std::byte{0x5a}));
-    // On host memory the root's type is no type elsewhere, where MPI ignores it (MPI 4.0 section 6.5).
+    // Where MPI ignores a type it is none: the root's elsewhere, the sent one in place (MPI 4.0 sections 6.5 and 6.8).
     const auto no_type = reinterpret_cast<MPI_Datatype>(0x10);
-    const MPI_Datatype received = world_rank == root || kind != gpu::Kind::kHost ? MPI_INT : no_type;
+    const MPI_Datatype received = world_rank == root ? MPI_INT : no_type;
     if (gathers)
         MPI_Gatherv(sends.at(sizeof(int) * static_cast<std::size_t>(send_at[root])), send_counts[root], MPI_INT,
                     receives.at(0), receive_counts.data(), receive_at.data(), received, root, MPI_COMM_WORLD);
-    else if (in_place)  // MPI ignores the other send arguments (MPI 4.0 section 6.8)
-        MPI_Alltoallv(MPI_IN_PLACE, nullptr, nullptr, MPI_INT, receives.at(0), receive_counts.data(), receive_at.data(),
+    else if (in_place)
+        MPI_Alltoallv(MPI_IN_PLACE, nullptr, nullptr, no_type, receives.at(0), receive_counts.data(), receive_at.data(),
                       MPI_INT, MPI_COMM_WORLD);
     else if (name == "neighbor")
         MPI_Neighbor_alltoallv(sends.at(0), send_counts.data(), send_at.data(), MPI_INT, receives.at(0),

@@ -1,7 +1,7 @@
 # MPI tests: programs that run under tests/launch.
 
 # Blocking collectives on device memory.
-EXTRA_PROGRAMS += tests/mpi/ahead tests/mpi/collectives tests/mpi/deterministic tests/mpi/handlers tests/mpi/late tests/mpi/mismatch tests/mpi/nics tests/mpi/sessions tests/mpi/steps tests/mpi/suggest
+EXTRA_PROGRAMS += tests/mpi/ahead tests/mpi/collectives tests/mpi/deterministic tests/mpi/handlers tests/mpi/ignored tests/mpi/late tests/mpi/mismatch tests/mpi/nics tests/mpi/sessions tests/mpi/steps tests/mpi/suggest
 tests_mpi_collectives_SOURCES = tests/mpi/collectives.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
 tests_mpi_collectives_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_deterministic_SOURCES = tests/mpi/deterministic.cpp tests/mpi/gpu.hpp
@@ -10,6 +10,8 @@ tests_mpi_ahead_SOURCES = tests/mpi/ahead.cpp tests/mpi/gpu.hpp
 tests_mpi_ahead_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_handlers_SOURCES = tests/mpi/handlers.cpp tests/mpi/p2p/erroneous.hpp tests/mpi/p2p/truncated.hpp tests/mpi/gpu.hpp tests/mpi/pml.hpp
 tests_mpi_handlers_LDADD = $(MPI_TEST_LIBS)
+tests_mpi_ignored_SOURCES = tests/mpi/ignored.cpp tests/mpi/gpu.hpp
+tests_mpi_ignored_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_late_SOURCES = tests/mpi/late.cpp tests/mpi/gpu.hpp
 tests_mpi_late_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_mismatch_SOURCES = tests/mpi/mismatch.cpp tests/mpi/gpu.hpp
@@ -37,7 +39,7 @@ tests_mpi_begun_LDFLAGS = $(RELINKED_LINK)
 tests_mpi_threads_SOURCES = tests/mpi/threads.cpp tests/mpi/gpu.hpp tests/random_seed.hpp
 tests_mpi_threads_LDADD = $(MPI_TEST_LIBS)
 TESTS += tests/mpi/orders tests/mpi/begun tests/mpi/threads
-TESTS += tests/mpi/ahead tests/mpi/collectives tests/mpi/deterministic tests/mpi/handlers tests/mpi/late tests/mpi/mismatch tests/mpi/nics tests/mpi/sessions tests/mpi/suggest tests/mpi/mismatch_abort.test tests/mpi/routes.test
+TESTS += tests/mpi/ahead tests/mpi/collectives tests/mpi/deterministic tests/mpi/handlers tests/mpi/ignored tests/mpi/late tests/mpi/mismatch tests/mpi/nics tests/mpi/sessions tests/mpi/suggest tests/mpi/mismatch_abort.test tests/mpi/routes.test
 EXTRA_DIST += tests/mpi/mismatch_abort.test tests/mpi/routes.test
 
 # Calls that must not be staged.
