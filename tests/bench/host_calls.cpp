@@ -1,7 +1,7 @@
 // Makes N host calls of one kind: what instructions.test counts and host_path.py times.
-//   host_calls CALL N            10 to warm up, N and 2 N of CALL: send, recv (to and from MPI_PROC_NULL), allreduce
-//   (on MPI_COMM_SELF), wait (a message from this process to itself by Irecv, Isend and a Wait for each), waitall (the
-//   same with Waitall), longer-wait and longer-waitall (messages of 1 KiB in place of 8 bytes)
+//   host_calls CALL,... N        of each CALL in turn 10 to warm up, N and 2 N: send, recv (to and from MPI_PROC_NULL),
+//   allreduce (on MPI_COMM_SELF), wait (a message from this process to itself by Irecv, Isend and a Wait for each),
+//   waitall (the same with Waitall), longer-wait and longer-waitall (messages of 1 KiB in place of 8 bytes)
 // The buffers are on the stack, or with HOST_CALLS_MAPPED=1 each on a page of mapped memory, as malloc gives large
 // ones. With HOST_CALLS_USE_GPU=1 the process has a CUDA context, as a GPU program has that calls MPI on host memory.
 // With HOST_CALLS_IN_FLIGHT=FROM rank FROM has sent the one after it a large message in device memory, which is
@@ -52,27 +52,30 @@ __attribute__((noinline)) void repeat_calls(std::string_view call, long times, d
     }
 }
 
-void make_series(std::string_view call, long times, double& in, double& out) {
-    for (const long these : {kWarmUp, times, 2 * times})
-        repeat_calls(call, these, in, out);
+void make_series(std::string_view calls, long times, double& in, double& out) {
+    for (std::size_t begin = 0, end = 0; end != std::string_view::npos; begin = end + 1) {
+        end = calls.find(',', begin);
+        for (const long these : {kWarmUp, times, 2 * times})
+            repeat_calls(calls.substr(begin, end == std::string_view::npos ? end : end - begin), these, in, out);
+    }
 }
 
 // On the buffers that are asked for.
-void make_calls(std::string_view call, long times) {
+void make_calls(std::string_view calls, long times) {
     double in[kLonger] = {1}, out[kLonger] = {};
     if (std::getenv("HOST_CALLS_MAPPED") == nullptr)
-        return make_series(call, times, in[0], out[0]);
+        return make_series(calls, times, in[0], out[0]);
     constexpr std::size_t kPage = 4096;
     void* const pages = mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
         std::exit(2);
     auto* const mapped = static_cast<double*>(pages);
-    make_series(call, times, mapped[0], mapped[kPage / sizeof(double)]);
+    make_series(calls, times, mapped[0], mapped[kPage / sizeof(double)]);
     munmap(pages, 2 * kPage);
 }
 
 // The calls of rank 0 while a device message is under way from rank `from` to the next one.
-void repeat_beside(int rank, int from, std::string_view call, long times) {
+void repeat_beside(int rank, int from, std::string_view calls, long times) {
     constexpr int kBytes = 1 << 20;
     const gpu::Memory memory(gpu::Kind::kDevice, kBytes);
     MPI_Request request = MPI_REQUEST_NULL;
@@ -80,7 +83,7 @@ void repeat_beside(int rank, int from, std::string_view call, long times) {
         MPI_Isend(memory.at(0), kBytes, MPI_BYTE, from + 1, 0, MPI_COMM_WORLD, &request);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
-        make_calls(call, times);
+        make_calls(calls, times);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == from + 1)
         MPI_Recv(memory.at(0), kBytes, MPI_BYTE, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -259,7 +262,7 @@ void compare(std::string_view call, int bytes) {
 
 int main(int argc, char** argv) {
     if (argc < 3) {
-        std::fprintf(stderr, "usage: host_calls CALL N | host_calls compare CALL BYTES\n");
+        std::fprintf(stderr, "usage: host_calls CALL,... N | host_calls compare CALL BYTES\n");
         return 2;
     }
     MPI_Init(&argc, &argv);
