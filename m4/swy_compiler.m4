@@ -133,7 +133,7 @@ AC_DEFUN([SWY_GTEST],[
   : ${GTEST_LIBS="-lgtest_main -lgtest"}
   swy_save_LIBS=$LIBS
   swy_save_CXXFLAGS=$CXXFLAGS
-  CXXFLAGS="$CXXFLAGS -std=c++20 -pthread"
+  CXXFLAGS="$CXXFLAGS -std=c++20 -pthread -O0 -g0"
   LIBS="$GTEST_LIBS -lpthread $LIBS"
   AC_CACHE_CHECK([for GoogleTest],[swy_cv_gtest],[
     AC_LINK_IFELSE([AC_LANG_SOURCE([[#include <gtest/gtest.h>

@@ -6,9 +6,11 @@ AC_DEFUN([SWY_HWLOC],[
     [SWY_MISSING([hwloc 2.0 or newer],[libhwloc-dev])])
 ])
 
-# SWY_CXX_HEADER(HEADER, LABEL, DEBIAN-PACKAGE)
+# SWY_CXX_HEADER(HEADER, LABEL, DEBIAN-PACKAGE): whether it is there, by the preprocessor: some take seconds to compile.
 AC_DEFUN([SWY_CXX_HEADER],[
-  AC_CHECK_HEADER([$1],[swy_have=yes],[swy_have=no],[#define FMT_HEADER_ONLY 1])
+  AC_MSG_CHECKING([for $1])
+  AC_PREPROC_IFELSE([AC_LANG_SOURCE([[#include <$1>]])],[swy_have=yes],[swy_have=no])
+  AC_MSG_RESULT([$swy_have])
   AS_IF([test $swy_have = yes],[SWY_FOUND([$2],[yes])],[SWY_MISSING([$2 (<$1>)],[$3])])
 ])
 
@@ -28,7 +30,7 @@ AC_DEFUN([SWY_FMT],[
 AC_DEFUN([SWY_HEADER_ONLY],[
   AC_LANG_PUSH([C++])
   swy_save_CXXFLAGS=$CXXFLAGS
-  CXXFLAGS="$CXXFLAGS -std=c++20"
+  CXXFLAGS="$CXXFLAGS -std=c++20 -O0 -g0"
   SWY_CXX_HEADER([nlohmann/json.hpp],[nlohmann-json],[nlohmann-json3-dev])
   SWY_CXX_HEADER([CLI/CLI.hpp],[CLI11],[libcli11-dev])
   SWY_CXX_HEADER([fmt/format.h],[fmt],[libfmt-dev])
