@@ -12,13 +12,15 @@ using p2p::partitioned::Arguments;
 
 namespace {
 
-// Does what the dispatcher does for the generated wrappers: a driver that was loaded since MPI_Init is noticed first.
-bool on_host(const Arguments& arguments) {
-    if (driver_watch::closed())
-        return true;
-    if (driver_watch::changed()) [[unlikely]]
+// Is the message MPI's own? Does what the dispatcher does for the generated wrappers: a driver that was loaded since
+// MPI_Init is noticed first.
+bool is_for_mpi(const Arguments& arguments) {
+    const bool closed = driver_watch::closed();
+    if (!closed && driver_watch::changed()) [[unlikely]]
         driver_watch::refresh();
-    return !p2p::partitioned::on_device(arguments);
+    if (p2p::partitioned::goes_by_messages(arguments))
+        return false;
+    return closed || !p2p::partitioned::on_device(arguments);
 }
 
 bool ours(MPI_Request request, int partition, int& code) {
@@ -33,7 +35,7 @@ extern "C" SWY_EXPORT int MPI_Psend_init(const void* buf, int partitions, MPI_Co
                                          int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
     const Operand partition{.address = const_cast<void*>(buf), .count = count, .type = datatype, .access = Access::kIn};
     const Arguments arguments{partition, partitions, dest, tag, comm, info};
-    if (on_host(arguments)) [[likely]]
+    if (is_for_mpi(arguments)) [[likely]]
         return real::Psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
     const call::Inside guard;
     return p2p::partitioned::send_init(arguments, request);
@@ -44,7 +46,7 @@ extern "C" SWY_EXPORT int MPI_Precv_init(void* buf, int partitions, MPI_Count co
                                          int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
     const Operand partition{.address = buf, .count = count, .type = datatype, .access = Access::kOut};
     const Arguments arguments{partition, partitions, source, tag, comm, info};
-    if (on_host(arguments)) [[likely]]
+    if (is_for_mpi(arguments)) [[likely]]
         return real::Precv_init(buf, partitions, count, datatype, source, tag, comm, info, request);
     const call::Inside guard;
     return p2p::partitioned::receive_init(arguments, request);

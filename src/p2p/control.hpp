@@ -25,8 +25,10 @@ enum class MessageType : std::uint8_t {
     kThis,   // sender to receiver, in answer to kWhich: `content` is the envelope when `flag` is set; else the message
              // was no envelope
     kPayload,  // sender to receiver: `content` is the payload of the synchronous message whose envelope has this `id`
-    kAsk,      // sender to receiver: MPI has matched the envelope of the synchronous message `id`; was it matched by a
-               // receive or by a probe?
+    kPartitions,  // sender to receiver: a partitioned message with `key`, on the communicator of number `slot`, of
+                  // `bytes` bytes comes as `parts` messages of `part` bytes, which have the tags from `id` on
+    kAsk,  // sender to receiver: MPI has matched the envelope of the synchronous message `id`; was it matched by a
+           // receive or by a probe?
 };
 
 // What both ends know of a message without its content: the ranks of both in the communicator, and its tag. The handle
@@ -48,7 +50,7 @@ struct Control {
     Reason reason{};  // why not over NCCL
     std::uint8_t flag = 0;
     bool chosen = false;      // of kClear: the receiver has chosen before; the sender ignores it
-    MatchKey key{};           // of kRelease and kWhich
+    MatchKey key{};           // of kRelease, kWhich and kPartitions
     std::uint64_t id = 0;     // the sender's transfer
     std::uint64_t slot = 0;   // the receiver's transfer; it also gives the tag of the chunks
     std::uint64_t bytes = 0;  // how many bytes the receiver takes

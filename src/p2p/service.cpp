@@ -16,6 +16,7 @@
 #include "error/loss.hpp"
 #include "fastpath/message.hpp"
 #include "p2p/pair_comms.hpp"
+#include "p2p/partitioned.hpp"
 #include "p2p/probed_messages.hpp"
 #include "p2p/receive.hpp"
 #include "p2p/send.hpp"
@@ -127,6 +128,11 @@ void handle_control(int from, const Control& control) {
                 receive->was(control.flag != 0
                                  ? call::read(std::span(control.content).first(call::kEnvelopeBytes), secret())
                                  : std::nullopt);
+            break;
+        case MessageType::kPartitions:
+#if OMPI_MAJOR_VERSION >= 5
+            partitioned::announced(control);
+#endif
             break;
         case MessageType::kAsk:  // a receive that claims it from the probed messages answers later
             if (!is_probed(from, control.id))

@@ -263,6 +263,12 @@ Started start_receive(const Call& call, const Operand& operand, int source, int 
     return started(std::move(receive), rc);
 }
 
+Started start_receive_under_lock(const Call& call, const Operand& operand, int source, int tag) {
+    auto receive = std::make_shared<Receive>(call.id, call.owner.comm, receive_payload(call, operand, true));
+    const int rc = receive->post({operand.count, operand.type}, source, tag);
+    return started(std::move(receive), rc);
+}
+
 Started start_receive(const Call& call, const Operand& operand, MPI_Message* message) {
     auto receive = std::make_shared<Receive>(call.id, found_on(*message),
                                              receive_payload(call, operand, *message != MPI_MESSAGE_NO_PROC));

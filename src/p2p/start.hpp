@@ -19,6 +19,8 @@ struct Started {
 Started start_send(const Call& call, const Operand& operand, int dest, int tag, Mode mode);
 Started start_receive(const Call& call, const Operand& operand, int source, int tag);
 Started start_receive(const Call& call, const Operand& operand, MPI_Message* message);
+// The same, under the engine's lock, on a private communicator: the program probes for no message there.
+Started start_receive_under_lock(const Call& call, const Operand& operand, int source, int tag);
 
 // The same as start_send() of a copy of the data: the operand may be written at once.
 Started start_send_of_copy(const Call& call, const Operand& operand, int dest, int tag);

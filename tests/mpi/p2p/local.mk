@@ -129,6 +129,7 @@ tests_mpi_p2p_requests_LDADD = $(MPI_TEST_LIBS)
 
 # Partitions of one message.
 EXTRA_PROGRAMS += tests/mpi/p2p/partitioned
-TESTS += tests/mpi/p2p/partitioned
+TESTS += tests/mpi/p2p/partitioned tests/mpi/p2p/partitioned_routes.test
+EXTRA_DIST += tests/mpi/p2p/partitioned_routes.test
 tests_mpi_p2p_partitioned_SOURCES = tests/mpi/p2p/partitioned.cpp tests/mpi/gpu.hpp
 tests_mpi_p2p_partitioned_LDADD = $(MPI_TEST_LIBS)

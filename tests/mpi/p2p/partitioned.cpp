@@ -1,10 +1,14 @@
 // Partitioned point-to-point (MPI 4.0 chapter 4) between memory of every kind, with other numbers of partitions on both
-// sides, marked ready in any order, asked for one by one or waited for together; an MPI without it skips this.
+// sides, marked ready in any order and by several threads, asked for one by one or waited for together. Each large
+// partition arrives while later ones are not ready. An MPI without it skips this. Compared with arithmetic.
+// --nccl: large messages from device to device memory alone, until NCCL has a communicator for them and after that;
+// partitioned_routes.test reads the report.
 // clang-format off
 // launch: -n 2 --gpus 2
 // launch: -n 2 --gpus 1 -x VGPU_JITTER=5
+// launch: -n 2 --gpus 2 -x SWITCHYARD_P2P_COMM=pair -x VGPU_JITTER=3
 // launch: -n 2 --gpus 0
-// test-timeout: 120
+// test-timeout: 180
 // clang-format on
 
 #include <mpi.h>
@@ -15,157 +19,325 @@ int main() {
 }
 #else
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "../gpu.hpp"
 
 namespace {
 
-int failures = 0;
+int failures = 0, rank = 0, rounds = 4;
+bool gpus = false;
 
-constexpr int kPartitions = 6, kRounds = 3;
+constexpr int kTag = 3;
+constexpr int kLarge = 9001;  // elements of a partition that is a message of its own
 
-// A partition is `count` elements of two doubles with a gap of one: 12 of them, or 30000, which is far beyond what is
-// sent at once.
-struct Case {
-    gpu::Kind sender, receiver;
-    int count;
-    bool gaps;
+// An element of so many doubles, with a gap of one behind them or none.
+struct Element {
+    int doubles;
+    bool gap;
+
+    int extent() const { return doubles + (gap ? 1 : 0); }
+    // Where a double of the message lies.
+    std::size_t place(std::size_t number) const {
+        const auto each = static_cast<std::size_t>(doubles);
+        return number / each * static_cast<std::size_t>(extent()) + number % each;
+    }
+    MPI_Datatype make() const {
+        MPI_Datatype inner = MPI_DATATYPE_NULL, type = MPI_DATATYPE_NULL;
+        MPI_Type_contiguous(doubles, MPI_DOUBLE, &inner);
+        MPI_Type_create_resized(inner, 0, static_cast<MPI_Aint>(static_cast<std::size_t>(extent()) * sizeof(double)),
+                                &type);
+        MPI_Type_commit(&type);
+        MPI_Type_free(&inner);
+        return type;
+    }
 };
 
-std::vector<std::byte> values(std::size_t doubles, int round) {
-    std::vector<std::byte> bytes(doubles * sizeof(double));
-    for (std::size_t i = 0; i < doubles; ++i) {
-        const double value = static_cast<double>(i) + 0.25 * round;
-        std::memcpy(bytes.data() + i * sizeof(double), &value, sizeof value);
+// One side: partitions of `count` elements.
+struct Side {
+    gpu::Kind kind;
+    Element element;
+    int partitions, count;
+
+    std::size_t doubles() const {  // of the message
+        return static_cast<std::size_t>(partitions) * static_cast<std::size_t>(count * element.doubles);
     }
+    std::size_t room() const {  // in memory
+        return static_cast<std::size_t>(partitions) * static_cast<std::size_t>(count * element.extent());
+    }
+    std::string words() const {
+        return std::to_string(partitions) + " partitions of " + std::to_string(count) + " elements of " +
+               std::to_string(element.doubles) + (element.gap ? " doubles and a gap in " : " doubles in ") +
+               gpu::name(kind) + " memory";
+    }
+};
+
+double value(std::size_t number, int round) {
+    return static_cast<double>(number) + 0.25 * round;
+}
+
+std::vector<std::byte> as_bytes(const std::vector<double>& values) {
+    std::vector<std::byte> bytes(values.size() * sizeof(double));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
     return bytes;
 }
 
-MPI_Datatype make_type(bool gaps) {
-    MPI_Datatype pair = MPI_DATATYPE_NULL, type = MPI_DATATYPE_NULL;
-    MPI_Type_contiguous(2, MPI_DOUBLE, &pair);
-    MPI_Type_create_resized(pair, 0, static_cast<MPI_Aint>((gaps ? 3 : 2) * sizeof(double)), &type);
-    MPI_Type_commit(&type);
-    MPI_Type_free(&pair);
-    return type;
+// What the program waits for within a start is waited for with MPI's progress, as MPI_Wait does.
+void tell(int to, MPI_Comm comm) {
+    MPI_Send(nullptr, 0, MPI_BYTE, to, 99, comm);
+}
+void hear(int from, MPI_Comm comm) {
+    MPI_Recv(nullptr, 0, MPI_BYTE, from, 99, comm, MPI_STATUS_IGNORE);
 }
 
-void send(const Case& test, gpu::Memory& memory, std::size_t doubles) {
-    MPI_Datatype type = make_type(test.gaps);
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Psend_init(memory.address(), kPartitions, test.count, type, 1, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
-    MPI_Type_free(&type);
-    for (int round = 0; round < kRounds; ++round) {
-        memory.write(std::vector<std::byte>(doubles * sizeof(double)));
-        MPI_Start(&request);
-        memory.write(values(doubles, round));  // the buffer is the program's until a partition is ready
-        if (round == 0) {
-            MPI_Pready_range(0, kPartitions - 1, request);
-        } else if (round == 1) {
-            for (int partition = kPartitions - 1; partition >= 0; --partition)
-                MPI_Pready(partition, request);
-        } else {
-            int list[kPartitions] = {3, 0, 5, 1, 4, 2};
-            MPI_Pready_list(kPartitions, list, request);
+// Marks all partitions ready, in another way in each round.
+void mark_ready(int round, int partitions, bool talks, int to, MPI_Comm comm, MPI_Request request) {
+    if (round % 4 == 0 || (round % 4 == 3 && (!gpus || (!talks && comm != MPI_COMM_WORLD)))) {
+        MPI_Pready_range(0, partitions - 1, request);
+    } else if (round % 4 == 1) {
+        for (int partition = partitions - 1; partition >= 0; --partition)
+            MPI_Pready(partition, request);
+    } else if (round % 4 == 2) {
+        std::vector<int> odd, even;
+        for (int partition = 0; partition < partitions; ++partition)
+            (partition % 2 != 0 ? odd : even).insert((partition % 2 != 0 ? odd : even).begin(), partition);
+        MPI_Pready_list(static_cast<int>(odd.size()), odd.data(), request);
+        MPI_Pready_list(static_cast<int>(even.size()), even.data(), request);
+    } else if (talks) {  // the receiver has the first partition before the second one is ready
+        for (int partition = 0; partition < partitions; ++partition) {
+            MPI_Pready(partition, request);
+            if (partition == 0)
+                hear(to, comm);
         }
+    } else {
+        std::vector<std::thread> threads;
+        for (int partition = 0; partition < partitions; ++partition)
+            threads.emplace_back([partition, request] {
+                if (gpus)
+                    gpu::Driver::get().use(rank % gpu::Driver::get().devices);
+                MPI_Pready(partition, request);
+            });
+        for (std::thread& thread : threads)
+            thread.join();
+    }
+}
+
+void send(const Side& side, bool talks, int to, MPI_Comm comm) {
+    gpu::Memory memory(side.kind, side.room() * sizeof(double));
+    MPI_Datatype type = side.element.make();
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Psend_init(memory.address(), side.partitions, side.count, type, to, kTag, comm, MPI_INFO_NULL, &request);
+    MPI_Type_free(&type);
+    for (int round = 0; round < rounds; ++round) {
+        memory.write(std::vector<std::byte>(memory.size()));
+        MPI_Start(&request);
+        std::vector<double> values(side.room(), 7.5);
+        for (std::size_t i = 0; i < side.doubles(); ++i)
+            values[side.element.place(i)] = value(i, round);
+        memory.write(as_bytes(values));  // the buffer is the program's until a partition is ready
+        mark_ready(round, side.partitions, talks, to, comm, request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
-        if (request == MPI_REQUEST_NULL)
-            ++failures;
+        failures += request == MPI_REQUEST_NULL;
     }
     MPI_Request_free(&request);
 }
 
-bool right(const gpu::Memory& memory, bool gaps, std::size_t first, std::size_t last, int round) {
-    const std::vector<std::byte> got = memory.read(), wanted = values(memory.size() / sizeof(double), round);
-    for (std::size_t i = first; i < last; ++i) {
-        const bool gap = gaps && i % 3 == 2;
-        double value = 0, expected = 0;
-        std::memcpy(&value, got.data() + i * sizeof value, sizeof value);
-        std::memcpy(&expected, wanted.data() + i * sizeof value, sizeof value);
-        if (value != (gap ? -1.0 : expected)) {
-            std::fprintf(stderr, "round %d: double %zu is %g\n", round, i, value);
+bool right(const Side& side, const gpu::Memory& memory, std::size_t first, std::size_t last, int round) {
+    const std::vector<std::byte> bytes = memory.read();
+    std::vector<double> found(side.room());
+    std::memcpy(found.data(), bytes.data(), bytes.size());
+    std::vector<double> wanted(side.room(), -1);
+    for (std::size_t i = 0; i < side.doubles(); ++i)
+        wanted[side.element.place(i)] = value(i, round);
+    const std::size_t extent = static_cast<std::size_t>(side.element.extent());
+    for (std::size_t i = first * extent; i < last * extent; ++i)
+        if (found[i] != wanted[i]) {
+            std::fprintf(stderr, "round %d: double %zu in memory is %g, not %g\n", round, i, found[i], wanted[i]);
             return false;
         }
-    }
     return true;
 }
 
-void receive(const Case& test, gpu::Memory& memory, std::size_t doubles) {
-    constexpr int kHere = kPartitions / 2;
-    MPI_Datatype type = make_type(test.gaps);
+void receive(const Side& side, bool talks, int from, MPI_Comm comm) {
+    gpu::Memory memory(side.kind, side.room() * sizeof(double));
+    MPI_Datatype type = side.element.make();
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Precv_init(memory.address(), kHere, 2 * test.count, type, 0, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    MPI_Precv_init(memory.address(), side.partitions, side.count, type, from, kTag, comm, MPI_INFO_NULL, &request);
     MPI_Type_free(&type);
-    std::vector<std::byte> before(doubles * sizeof(double));
-    for (std::size_t i = 0; i < doubles; ++i) {
-        const double unset = -1;
-        std::memcpy(before.data() + i * sizeof unset, &unset, sizeof unset);
-    }
-    for (int round = 0; round < kRounds; ++round) {
-        memory.write(before);
+    const auto count = static_cast<std::size_t>(side.count), partitions = static_cast<std::size_t>(side.partitions);
+    for (int round = 0; round < rounds; ++round) {
+        memory.write(as_bytes(std::vector<double>(side.room(), -1)));
         MPI_Start(&request);
-        for (int partition = 0; round > 0 && partition < kHere; ++partition) {
+        for (std::size_t partition = 0; round > 0 && partition < partitions; ++partition) {
             for (int there = 0; !there;)
-                MPI_Parrived(request, partition, &there);
-            const std::size_t length = doubles / kHere, first = static_cast<std::size_t>(partition) * length;
-            failures += !right(memory, test.gaps, first, first + length, round);
+                MPI_Parrived(request, static_cast<int>(partition), &there);
+            failures += !right(side, memory, partition * count, (partition + 1) * count, round);
+            if (partition == 0 && round % 4 == 3 && talks)
+                tell(from, comm);
         }
         MPI_Status status;
         MPI_Wait(&request, &status);
         int bytes = 0;
         MPI_Get_count(&status, MPI_BYTE, &bytes);
-        const int sent = kPartitions * test.count * 2 * static_cast<int>(sizeof(double));
-        if (status.MPI_SOURCE != 0 || status.MPI_TAG != 3 || bytes != sent) {
+        const int sent = static_cast<int>(side.doubles() * sizeof(double));
+        if (status.MPI_SOURCE != from || status.MPI_TAG != kTag || bytes != sent) {
             ++failures;
             std::fprintf(stderr, "status: source %d, tag %d, %d bytes\n", status.MPI_SOURCE, status.MPI_TAG, bytes);
         }
-        failures += !right(memory, test.gaps, 0, doubles, round);
+        failures += !right(side, memory, 0, partitions * count, round);
     }
     MPI_Request_free(&request);
 }
 
-void run(const Case& test, int rank) {
-    const std::size_t doubles = static_cast<std::size_t>(kPartitions * test.count) * (test.gaps ? 3 : 2);
-    const gpu::Kind kind = rank == 0 ? test.sender : test.receiver;
-    gpu::Memory memory(kind, doubles * sizeof(double));
+void run(const Side& sender, const Side& receiver, bool talks, MPI_Comm comm) {
+    int place = 0;
+    MPI_Comm_rank(comm, &place);
     const int before = failures;
-    if (rank == 0)
-        send(test, memory, doubles);
+    if (place == 0)
+        send(sender, talks, 1, comm);
     else
-        receive(test, memory, doubles);
+        receive(receiver, talks, 0, comm);
     if (failures != before)
-        std::fprintf(stderr, "rank %d: from %s to %s, %d elements a partition%s\n", rank, gpu::name(test.sender),
-                     gpu::name(test.receiver), test.count, test.gaps ? ", with gaps" : "");
+        std::fprintf(stderr, "rank %d: %s, received as %s\n", rank, sender.words().c_str(), receiver.words().c_str());
 }
 
-// Open MPI 5.0.11 itself takes partitions of a type with gaps from wrong places, so only what never reaches it in that
-// form is asked for.
-bool can_run(gpu::Kind sender, gpu::Kind receiver, bool gaps, bool gpus) {
-    const auto on_device = [](gpu::Kind kind) { return kind == gpu::Kind::kDevice || kind == gpu::Kind::kManaged; };
-    const bool on_host = sender == gpu::Kind::kHost && receiver == gpu::Kind::kHost;
-    return (gpus || on_host) && (!gaps || (on_device(sender) && on_device(receiver)));
+// As many as the sender has, half as many, or such that the sender's partitions end within the receiver's elements.
+void run_all(gpu::Kind from, gpu::Kind to, int count) {
+    constexpr Element kPair{2, false}, kPairAndGap{2, true}, kFourAndGap{4, true};
+    const Side sends{from, kPair, 6, count}, sends_gaps{from, kPairAndGap, 6, count};
+    const bool on_host = from == gpu::Kind::kHost && to == gpu::Kind::kHost;
+    run(sends, {to, kPair, 3, 2 * count}, false, MPI_COMM_WORLD);
+    if (!gpus)  // Open MPI 5.0.11 takes partitions of a type with gaps from wrong places, and others late
+        return;
+    const bool large = count >= kLarge;  // small partitions may go together
+    run(sends, {to, kPair, 6, count}, large, MPI_COMM_WORLD);
+    run(sends_gaps, {to, kPairAndGap, 3, 2 * count}, false, MPI_COMM_WORLD);
+    run(sends_gaps, {to, kPairAndGap, 6, count}, large, MPI_COMM_WORLD);
+    if (from == to || on_host) {
+        run(sends, {to, kFourAndGap, 3, count}, false, MPI_COMM_WORLD);
+        run(sends, {to, kFourAndGap, 1, 3 * count}, false, MPI_COMM_WORLD);
+    }
+}
+
+// The communicator may go before its requests, and one may be told from another by it alone.
+void several_communicators(gpu::Kind kind) {
+    MPI_Comm reversed = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
+    constexpr int kCount = 20000;
+    const MPI_Comm comms[] = {MPI_COMM_WORLD, reversed};
+    std::vector<gpu::Memory> memories;
+    MPI_Request requests[4];
+    for (int i = 0; i < 4; ++i) {  // two messages of one tag on each
+        const double mark = rank == 0 ? 10 + i : -1;
+        memories.emplace_back(kind, as_bytes(std::vector<double>(2 * kCount, mark)));
+        const int peer = comms[i / 2] == reversed ? rank : 1 - rank;
+        if (rank == 0)
+            MPI_Psend_init(memories.back().address(), 2, kCount, MPI_DOUBLE, peer, kTag, comms[i / 2], MPI_INFO_NULL,
+                           &requests[i]);
+        else
+            MPI_Precv_init(memories.back().address(), 1, 2 * kCount, MPI_DOUBLE, peer, kTag, comms[i / 2],
+                           MPI_INFO_NULL, &requests[i]);
+    }
+    MPI_Comm_free(&reversed);
+    for (int round = 0; round < 2; ++round) {
+        for (int i = 3; i >= 0; --i)
+            MPI_Start(&requests[i]);
+        for (int i = 3; rank == 0 && i >= 0; --i)
+            MPI_Pready_range(0, 1, requests[i]);
+        MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+        for (std::size_t i = 0; i < 4; ++i)
+            if (memories[i].read() != as_bytes(std::vector<double>(2 * kCount, 10 + static_cast<double>(i)))) {
+                ++failures;
+                std::fprintf(stderr, "rank %d, %s: message %zu is another one\n", rank, gpu::name(kind), i);
+            }
+    }
+    for (MPI_Request& request : requests)
+        MPI_Request_free(&request);
+}
+
+int class_of(int code) {
+    int error_class = MPI_SUCCESS;
+    MPI_Error_class(code, &error_class);
+    return error_class;
+}
+
+void expect(bool good, const char* what) {
+    failures += !good;
+    if (!good)
+        std::fprintf(stderr, "rank %d: %s\n", rank, what);
+}
+
+// A communicator without a private one.
+void duplicated() {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (const bool gap : {false, true})
+        run({gpu::Kind::kDevice, {2, gap}, 6, 30000}, {gpu::Kind::kDevice, {2, gap}, 3, 60000}, false, comm);
+    run({gpu::Kind::kHost, {2, false}, 6, 12}, {gpu::Kind::kDevice, {2, false}, 3, 24}, false, comm);
+    MPI_Comm_free(&comm);
+}
+
+// A receiver of less than is sent gets an error, and the sender none; partitions that do not exist are errors.
+void mistakes() {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    constexpr int kCount = 30000;
+    const gpu::Memory memory(gpu::Kind::kDevice, 2 * kCount * sizeof(double));
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (rank == 0)
+        MPI_Psend_init(memory.address(), 2, kCount, MPI_DOUBLE, 1, kTag, comm, MPI_INFO_NULL, &request);
+    else
+        MPI_Precv_init(memory.address(), 1, kCount, MPI_DOUBLE, 0, kTag, comm, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    if (rank == 0) {
+        expect(class_of(MPI_Pready(2, request)) == MPI_ERR_ARG, "MPI_Pready takes a partition that does not exist");
+        MPI_Pready_range(0, 1, request);
+        expect(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS, "the sender has an error");
+    } else {
+        int there = 0;
+        expect(class_of(MPI_Parrived(request, 1, &there)) == MPI_ERR_ARG, "MPI_Parrived takes what does not exist");
+        expect(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)) == MPI_ERR_TRUNCATE, "too much is received");
+    }
+    MPI_Request_free(&request);
+    MPI_Comm_free(&comm);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    int rank = 0;
+    int provided = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     const char* count = std::getenv("VGPU_COUNT");
-    const bool gpus = count == nullptr || std::atoi(count) > 0;
+    gpus = count == nullptr || std::atoi(count) > 0;
     if (gpus)
         gpu::Driver::get().use(rank % gpu::Driver::get().devices);
-    for (const gpu::Kind sender : gpu::kKinds)
-        for (const gpu::Kind receiver : gpu::kKinds)
-            for (const bool gaps : {false, true})
-                for (const int elements : {12, 30000})
-                    if (can_run(sender, receiver, gaps, gpus))
-                        run({sender, receiver, elements, gaps}, rank);
+    if (argc > 1 && std::string_view(argv[1]) == "--nccl") {
+        constexpr Element kPair{2, false};
+        rounds = 60;
+        run({gpu::Kind::kDevice, kPair, 6, kLarge}, {gpu::Kind::kDevice, kPair, 3, 2 * kLarge}, false, MPI_COMM_WORLD);
+    } else {
+        for (const gpu::Kind from : gpu::kKinds)
+            for (const gpu::Kind to : gpu::kKinds)
+                for (const int elements : {13, kLarge})
+                    if (gpus || (from == gpu::Kind::kHost && to == gpu::Kind::kHost))
+                        run_all(from, to, elements);
+        for (const gpu::Kind kind : {gpu::Kind::kHost, gpu::Kind::kDevice})
+            if (gpus)
+                several_communicators(kind);
+        if (gpus) {
+            duplicated();
+            mistakes();
+        }
+    }
     int all = 0;
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
