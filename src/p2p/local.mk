@@ -15,7 +15,8 @@ p2p_sources = \
     src/p2p/pair_comm_cache.cpp src/p2p/pair_comm_cache.hpp \
     src/p2p/pair_comms.cpp src/p2p/pair_comms.hpp \
     src/p2p/shared_receive_buffer.cpp src/p2p/shared_receive_buffer.hpp \
-    src/p2p/partition_messages.cpp src/p2p/partitioned_side.hpp \
+    src/p2p/partition_messages.hpp src/p2p/partition_receive.cpp src/p2p/partition_send.cpp \
+    src/p2p/partitioned_side.hpp \
     src/p2p/partitioned.cpp src/p2p/partitioned.hpp \
     src/p2p/partitioned_staged.cpp \
     src/p2p/point_to_point.hpp \

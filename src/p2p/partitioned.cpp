@@ -6,7 +6,12 @@
 #include <memory>
 #include <mutex>
 
-#include "p2p/partitioned_side.hpp"
+#include "call/job.hpp"
+#include "comm/state.hpp"
+#include "datatype/layout.hpp"
+#include "fastpath/message.hpp"
+#include "p2p/invalid_arguments.hpp"
+#include "p2p/partition_messages.hpp"
 #include "p2p/start.hpp"
 #include "request/handle.hpp"
 
@@ -24,8 +29,9 @@ Known& known() {
 }
 
 int init(CallId call, const Arguments& arguments, MPI_Request* request) {
-    const std::shared_ptr<Side> side =
-        goes_by_messages(arguments) ? by_messages(call, arguments) : staged(call, arguments);
+    const std::shared_ptr<Side> side = !goes_by_messages(arguments) ? staged(call, arguments)
+                                       : call == CallId::kPsendInit ? sending_side(call, arguments)
+                                                                    : receiving_side(call, arguments);
     if (const int rc = side->make(); rc != MPI_SUCCESS)
         return rc;
     const auto start = [side](int& code) { return side->start(code); };
@@ -47,6 +53,27 @@ std::shared_ptr<Side> find(MPI_Request request) {
 }
 
 }  // namespace
+
+bool goes_by_messages(const Arguments& arguments) {
+    if (!call::job_agrees || !fastpath::envelopes || arguments.partitions <= 0 || arguments.peer < 0 ||
+        arguments.tag < 0 || arguments.partition.count <= 0)
+        return false;
+    MPI_Request request = MPI_REQUEST_NULL;
+    const Matching matching{.dest = arguments.peer,
+                            .send_tag = arguments.tag,
+                            .source = arguments.peer,
+                            .receive_tag = arguments.tag,
+                            .request = &request};
+    const Call call{.id = CallId::kSendInit,
+                    .owner = Owner(arguments.comm),
+                    .operands = {&arguments.partition, 1},
+                    .root = arguments.peer,
+                    .matching = &matching};
+    if (has_invalid_argument(call) || datatype::size_of(arguments.partition.type) == 0)
+        return false;
+    const comm::State* const state = comm::of(arguments.comm);
+    return state != nullptr && !state->inter && !state->spans_jobs && state->order != nullptr;
+}
 
 bool on_device(const Arguments& arguments) {
     if (arguments.partitions <= 0 || arguments.peer == MPI_PROC_NULL)

@@ -1,5 +1,5 @@
 // One side of a partitioned message, from its *_init call to MPI_Request_free. partitioned.cpp has the requests of all,
-// partition_messages.cpp and partitioned_staged.cpp the two ways in which the data goes.
+// partition_messages.hpp and partitioned_staged.cpp the two ways in which the data goes.
 #pragma once
 
 #include "p2p/partitioned.hpp"
@@ -24,7 +24,6 @@ class Side {
     virtual int arrived(int partition, int* flag) = 0;
 };
 
-std::shared_ptr<Side> by_messages(CallId call, const Arguments& arguments);
 std::shared_ptr<Side> staged(CallId call, const Arguments& arguments);
 
 }  // namespace swy::p2p::partitioned

@@ -260,6 +260,34 @@ void several_communicators(gpu::Kind kind) {
         MPI_Request_free(&request);
 }
 
+// The sender frees request and communicator while the message is under way, which goes on.
+void freed_early() {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    const gpu::Memory memory(gpu::Kind::kDevice, as_bytes(std::vector<double>(4 * kLarge, rank == 0 ? 5 : -1)));
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (rank == 0) {
+        MPI_Psend_init(memory.address(), 2, 2 * kLarge, MPI_DOUBLE, 1, kTag, comm, MPI_INFO_NULL, &request);
+        MPI_Start(&request);
+        MPI_Pready_range(0, 1, request);
+        MPI_Request_free(&request);
+        MPI_Comm_free(&comm);
+        tell(1, MPI_COMM_WORLD);
+    } else {
+        hear(0, MPI_COMM_WORLD);
+        MPI_Precv_init(memory.address(), 2, 2 * kLarge, MPI_DOUBLE, 0, kTag, comm, MPI_INFO_NULL, &request);
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Request_free(&request);
+        MPI_Comm_free(&comm);
+        if (memory.read() != as_bytes(std::vector<double>(4 * kLarge, 5))) {
+            ++failures;
+            std::fprintf(stderr, "a message whose request was freed early is another one\n");
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int class_of(int code) {
     int error_class = MPI_SUCCESS;
     MPI_Error_class(code, &error_class);
@@ -335,6 +363,7 @@ int main(int argc, char** argv) {
                 several_communicators(kind);
         if (gpus) {
             duplicated();
+            freed_early();
             mistakes();
         }
     }
