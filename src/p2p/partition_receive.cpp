@@ -294,18 +294,19 @@ void announced(const Control& control) {
     const Match match = match_of(control.slot, control.key);
     const Announced sender{static_cast<int>(control.parts), static_cast<std::size_t>(control.part),
                            static_cast<std::size_t>(control.bytes), static_cast<int>(control.id)};
-    std::shared_ptr<Incoming> receiver;
     auto& all = unmatched().incoming;
     const auto waiting = all.find(match);
-    while (waiting != all.end() && !waiting->second.empty() && receiver == nullptr) {
-        receiver = waiting->second.front().lock();
-        waiting->second.pop_front();
+    if (waiting == all.end()) {
+        unmatched().announced[match].push_back(sender);
+        return;
     }
-    if (waiting != all.end() && waiting->second.empty())
+    // One that has been freed meanwhile was this message's receiver all the same.
+    const std::shared_ptr<Incoming> receiver = waiting->second.front().lock();
+    waiting->second.pop_front();
+    if (waiting->second.empty())
         all.erase(waiting);
     if (receiver != nullptr)
-        return receiver->announced(sender);
-    unmatched().announced[match].push_back(sender);
+        receiver->announced(sender);
 }
 
 }  // namespace swy::p2p::partitioned

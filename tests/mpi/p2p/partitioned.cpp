@@ -288,6 +288,34 @@ void freed_early() {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// Requests that are freed unstarted match each other, and leave the later ones of their tag alone.
+void freed_unstarted() {
+    gpu::Memory memory(gpu::Kind::kDevice, 4 * kLarge * sizeof(double));
+    for (int round = 0; round < 20; ++round) {
+        memory.write(as_bytes(std::vector<double>(4 * kLarge, rank == 0 ? round : -1)));
+        MPI_Request requests[2];
+        for (MPI_Request& request : requests) {
+            if (rank == 0)
+                MPI_Psend_init(memory.address(), 2, 2 * kLarge, MPI_DOUBLE, 1, kTag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                               &request);
+            else
+                MPI_Precv_init(memory.address(), 2, 2 * kLarge, MPI_DOUBLE, 0, kTag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                               &request);
+            if (&request == requests)
+                MPI_Request_free(&request);
+        }
+        MPI_Start(&requests[1]);
+        if (rank == 0)
+            MPI_Pready_range(0, 1, requests[1]);
+        MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+        MPI_Request_free(&requests[1]);
+        if (memory.read() != as_bytes(std::vector<double>(4 * kLarge, round))) {
+            ++failures;
+            std::fprintf(stderr, "rank %d: a message behind one that was freed unstarted is another one\n", rank);
+        }
+    }
+}
+
 int class_of(int code) {
     int error_class = MPI_SUCCESS;
     MPI_Error_class(code, &error_class);
@@ -364,6 +392,7 @@ int main(int argc, char** argv) {
         if (gpus) {
             duplicated();
             freed_early();
+            freed_unstarted();
             mistakes();
         }
     }
