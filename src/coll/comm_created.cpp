@@ -42,9 +42,13 @@ int make_nccl(comm::State& state) {
 }  // namespace
 
 int prepare(MPI_Comm comm) {
-    comm::State* state = call::job_agrees && settings::values().nccl != settings::Nccl::kNo ? comm::of(comm) : nullptr;
+    comm::State* state = call::job_agrees ? comm::of(comm) : nullptr;
     if (state == nullptr || state->spans_jobs)
         return MPI_SUCCESS;
+    if (settings::values().nccl == settings::Nccl::kNo) {
+        bool all = true;
+        return state->inter ? MPI_SUCCESS : comm::agree_on_number(*state, all);
+    }
     if (state->inter) {
         const int merged = comm::merge(*state);
         fastpath::forget_small_counts();

@@ -26,7 +26,8 @@ void free_if_made(MPI_Comm comm) {
 
 int agree_on_number(State& state, bool& all) {
     const auto host = static_cast<std::int64_t>(nccl::host_here());
-    const std::array<std::int64_t, 4> mine{all ? 1 : 0, -++last_number, host, ~host};
+    const std::int64_t number = state.number != 0 ? state.number : ++last_number;
+    const std::array<std::int64_t, 4> mine{all ? 1 : 0, -number, host, ~host};
     std::array<std::int64_t, 4> least{};
     const int rc = real::Allreduce(mine.data(), least.data(), mine.size(), MPI_INT64_T, MPI_MIN, state.handle);
     all = least[0] != 0;
@@ -34,6 +35,14 @@ int agree_on_number(State& state, bool& all) {
     state.one_host = least[2] == ~least[3];
     last_number = std::max(last_number.load(), state.number);
     return rc;
+}
+
+std::int64_t number_of(State& state) {
+    if (state.inter)
+        return state.merged != MPI_COMM_NULL ? of(state.merged)->number : 0;
+    if (state.size == 1 && state.number == 0)
+        state.number = ++last_number;
+    return state.number;
 }
 
 OperationId id_of(std::int64_t number, const Launch& launch) {

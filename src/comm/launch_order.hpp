@@ -33,9 +33,14 @@
 
 namespace swy::comm {
 
-// Draws state.number and finds state.one_host; `all` becomes false where it is on some rank. Collective over the
-// communicator. Returns MPI's code.
+// Draws state.number where there is none yet and finds state.one_host; `all` becomes false where it is on some rank.
+// Collective over the communicator. Returns MPI's code.
 int agree_on_number(State& state, bool& all);
+
+// Returns the communicator's number, by which a message names it to the other end: of an intercommunicator that of its
+// merged one. 0 for one that MPI_Comm_idup has made, until its first set-up, and for one that spans jobs. Local, under
+// the engine's lock.
+std::int64_t number_of(State& state);
 
 // Returns an operation's id among the ranks of the communicator of that number, which no other operation of theirs has.
 // Never 0.

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,17 +26,24 @@ enum class MessageType : std::uint8_t {
     kThis,   // sender to receiver, in answer to kWhich: `content` is the envelope when `flag` is set; else the message
              // was no envelope
     kPayload,  // sender to receiver: `content` is the payload of the synchronous message whose envelope has this `id`
-    kPartitions,  // sender to receiver: a partitioned message with `key`, on the communicator of number `slot`, of
-                  // `bytes` bytes comes as `parts` messages of `part` bytes, which have the tags from `id` on
+    kPartitions,  // sender to receiver: a partitioned message with `key`, of `bytes` bytes, comes as `parts` messages
+                  // of `part` bytes, which have the tags from `id` on
     kAsk,  // sender to receiver: MPI has matched the envelope of the synchronous message `id`; was it matched by a
            // receive or by a probe?
 };
 
-// What both ends know of a message without its content: the ranks of both in the communicator, and its tag. The handle
-// of the communicator at one end means nothing at the other.
+// What both ends know of a message without its content: the communicator by its number (comm::number_of()), the ranks
+// of both in it, and its tag.
 struct MatchKey {
+    std::int64_t comm = 0;
     std::int32_t source = 0, dest = 0, tag = 0;
-    bool operator==(const MatchKey&) const = default;
+    auto operator<=>(const MatchKey&) const = default;
+
+    // Tells whether both may be of one message: a communicator without a number may be any.
+    bool may_be(const MatchKey& other) const {
+        return source == other.source && dest == other.dest && tag == other.tag &&
+               (comm == other.comm || comm == 0 || other.comm == 0);
+    }
 };
 
 // How the payload is transferred. The receiver decides this. kRefused: not at all, since it would be staged and

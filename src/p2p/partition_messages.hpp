@@ -40,9 +40,11 @@ class Partitions : public Side {
           rank_(comm::of(arguments.comm)->rank) {
         arguments_.partition.type = type_.get();
         layout_ = datatype::layout_of(type_.get());
-        comm::of(private_comm());  // messages find it under the lock
+        comm::State* const state = comm::of(private_comm());  // messages find it under the lock
         real::Comm_set_name(private_comm(), call::comm_name(arguments.comm).c_str());  // for what is said of messages
         bytes_ = static_cast<std::size_t>(arguments.partition.count) * layout_->size;
+        const progress::Hold hold;
+        state->number = -order_->number();  // which no other communicator has
     }
 
     ~Partitions() override {

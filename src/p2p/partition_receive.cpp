@@ -4,7 +4,6 @@
 #include <map>
 #include <new>
 #include <string>
-#include <tuple>
 
 #include "comm/world.hpp"
 #include "p2p/bounce_buffer.hpp"
@@ -22,12 +21,6 @@
 namespace swy::p2p::partitioned {
 namespace {
 
-// Which messages match: the number of the communicator, and what both sides call the rest.
-using Match = std::tuple<std::uint64_t, int, int, int>;
-Match match_of(std::uint64_t number, const MatchKey& key) {
-    return {number, key.source, key.dest, key.tag};
-}
-
 // What a sender announces.
 struct Announced {
     int messages = 0;
@@ -40,8 +33,8 @@ class Incoming;
 
 // Announcements without their receiver, and receivers without their announcement. Under the engine's lock.
 struct Unmatched {
-    std::map<Match, std::deque<Announced>> announced;
-    std::map<Match, std::deque<std::weak_ptr<Incoming>>> incoming;
+    std::map<MatchKey, std::deque<Announced>> announced;
+    std::map<MatchKey, std::deque<std::weak_ptr<Incoming>>> incoming;
 };
 Unmatched& unmatched() {
     static auto* all = new Unmatched;  // not destroyed at exit
@@ -53,8 +46,7 @@ class Incoming final : public Partitions, public std::enable_shared_from_this<In
     using Partitions::Partitions;
 
     int make() override {
-        const Match match =
-            match_of(static_cast<std::uint64_t>(order_->number()), {arguments_.peer, rank_, arguments_.tag});
+        const MatchKey match{order_->number(), arguments_.peer, rank_, arguments_.tag};
         comm::State* const state = comm::of(comm());
         const progress::Hold hold;
         in_world_ = comm::world_rank(*state, arguments_.peer);
@@ -291,13 +283,12 @@ std::shared_ptr<Side> receiving_side(CallId call, const Arguments& arguments) {
 }
 
 void announced(const Control& control) {
-    const Match match = match_of(control.slot, control.key);
     const Announced sender{static_cast<int>(control.parts), static_cast<std::size_t>(control.part),
                            static_cast<std::size_t>(control.bytes), static_cast<int>(control.id)};
     auto& all = unmatched().incoming;
-    const auto waiting = all.find(match);
+    const auto waiting = all.find(control.key);
     if (waiting == all.end()) {
-        unmatched().announced[match].push_back(sender);
+        unmatched().announced[control.key].push_back(sender);
         return;
     }
     // One that has been freed meanwhile was this message's receiver all the same.

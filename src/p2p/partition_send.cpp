@@ -47,9 +47,8 @@ class Outgoing final : public Partitions, public std::enable_shared_from_this<Ou
             next = 0;  // those of messages long gone
         first_tag_ = kFirstTag + std::exchange(next, next + needed);
         Control announcement{.type = MessageType::kPartitions};
-        announcement.key = {rank_, arguments_.peer, arguments_.tag};
+        announcement.key = {order_->number(), rank_, arguments_.peer, arguments_.tag};
         announcement.id = static_cast<std::uint64_t>(first_tag_);
-        announcement.slot = static_cast<std::uint64_t>(order_->number());
         announcement.bytes = all_bytes();
         announcement.parts = messages_.size();
         announcement.part = together_ * bytes_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "call/counted.hpp"
+#include "comm/launch_order.hpp"
 #include "comm/where.hpp"
 #include "comm/world.hpp"
 #include "error/loss.hpp"
@@ -282,7 +283,9 @@ bool Receive::ask_sender() {
         return false;
     slot_ = enter(this);
     sender_ = sender;
-    send_control(sender, {.type = MessageType::kWhich, .key = {source_, here->rank, tag_}, .slot = slot_});
+    send_control(
+        sender,
+        {.type = MessageType::kWhich, .key = {comm::number_of(*here), source_, here->rank, tag_}, .slot = slot_});
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "call/counted.hpp"
+#include "comm/launch_order.hpp"
 #include "comm/where.hpp"
 #include "error/required.hpp"
 #include "p2p/mapped.hpp"
@@ -62,8 +63,9 @@ Send::~Send() {
         real::Request_free(&request_);
 }
 
-call::Envelope Send::enter_for(const comm::State& state, int to) {
+call::Envelope Send::enter_for(comm::State& state, int to) {
     to_ = to;
+    number_ = comm::number_of(state);
     source_ = state.rank;
     id_ = enter(this);
     call::Envelope envelope;
@@ -73,7 +75,7 @@ call::Envelope Send::enter_for(const comm::State& state, int to) {
     return envelope;
 }
 
-int Send::post_with(const call::EnvelopeBytes& data, const comm::State& state, int to) {
+int Send::post_with(const call::EnvelopeBytes& data, comm::State& state, int to) {
     call::Envelope envelope = enter_for(state, to);
     envelope.synchronous = synchronous_ = true;
     Control payload{.type = MessageType::kPayload, .id = id_, .bytes = data.size()};

@@ -37,7 +37,7 @@ class Send final : public progress::Operation {
     // error already.
     int post(Mode mode, comm::State& state, int to);
     // The same for a synchronous host message, whose payload `data` goes ahead in a control message.
-    int post_with(const call::EnvelopeBytes& data, const comm::State& state, int to);
+    int post_with(const call::EnvelopeBytes& data, comm::State& state, int to);
 
     // Keeps the owner of the payload's memory alive, when that is not the program's buffer.
     void keep(std::shared_ptr<void> owner) { owner_ = std::move(owner); }
@@ -59,7 +59,7 @@ class Send final : public progress::Operation {
 
     // Tells whether no receive on that rank has shown that it has the envelope, or has been told of it.
     bool is_unknown_to(int to, const MatchKey& key) const {
-        return to == to_ && key == MatchKey{source_, dest_, tag_} && !known_;
+        return to == to_ && key.may_be({number_, source_, dest_, tag_}) && !known_;
     }
     // Answers a receive that asks for the envelope because it was overwritten in a buffer that the receive shares with
     // others.
@@ -67,7 +67,7 @@ class Send final : public progress::Operation {
     void release();  // the receiver's buffer was too small: nothing more is sent (MPI 4.0 section 3.2.4: its error)
 
   private:
-    call::Envelope enter_for(const comm::State& state, int to);
+    call::Envelope enter_for(comm::State& state, int to);
     int post(Mode mode, const call::Envelope& envelope);
     bool ask_whether_received();
     void give_up(const std::string& why);
@@ -77,7 +77,8 @@ class Send final : public progress::Operation {
 
     pack::Payload payload_;
     const int dest_, tag_;
-    int source_ = 0;  // this rank in the communicator
+    std::int64_t number_ = 0;  // of the communicator
+    int source_ = 0;           // this rank in it
     std::shared_ptr<void> owner_;
     std::string refused_;
     int to_ = -1;  // the receiver in MPI_COMM_WORLD

@@ -49,8 +49,8 @@ Receive* find_receive(std::uint64_t slot) {
     return it == exchange().receives.end() ? nullptr : it->second;
 }
 
-// Messages of one tag from one rank arrive in order: a receive that cannot tell which message it has, has the oldest
-// one of which no receive is known. `several`: there are such messages on several communicators.
+// Messages of one key arrive in order: a receive that cannot tell which message it has, has the oldest one of which no
+// receive is known. `several`: there are such messages on several communicators, not all of which have numbers.
 struct Oldest {
     std::uint64_t id = 0;
     Send* send = nullptr;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "comm/launch_order.hpp"
 #include "comm/state.hpp"
 #include "comm/world.hpp"
 #include "datatype/prefix.hpp"
@@ -100,7 +101,7 @@ void release_sender(MPI_Comm comm, int source, int tag) {
         return;
     progress::poll_all();  // lets receives that have had earlier messages of that tag name them first
     request::answer_all_watched();
-    send_control(sender, {.type = MessageType::kRelease, .key = {source, state->rank, tag}});
+    send_control(sender, {.type = MessageType::kRelease, .key = {comm::number_of(*state), source, state->rank, tag}});
 }
 
 pack::Payload host_payload(const request::HostReceive& receive) {

@@ -10,6 +10,7 @@
 // launch: -n 2 --gpus 2 -x FIRST_WAY=4
 // launch: -n 2 --gpus 2 -x FIRST_WAY=5
 // launch: -n 2 --gpus 2 -x FIRST_WAY=6
+// launch: -n 2 --gpus 2 -x FIRST_WAY=7
 // launch: -n 2 --gpus 1 -x SWITCHYARD_NCCL=0 -x SWITCHYARD_P2P_CHUNK=65536
 #include <mpi.h>
 
@@ -23,24 +24,31 @@ namespace {
 
 using gpu::Kind;
 
-enum Way { kIrecv, kReversed, kPersistent, kStrided, kWithMrecv, kFromBoth, kOneTag, kWays };
+enum Way { kIrecv, kReversed, kPersistent, kStrided, kWithMrecv, kFromBoth, kOneTag, kTwoComms, kWays };
 constexpr const char* kNames[] = {"MPI_Irecv",
                                   "MPI_Irecv, the messages in reverse order",
                                   "MPI_Recv_init",
                                   "MPI_Irecv of a type with gaps",
                                   "MPI_Irecv and MPI_Imrecv",
                                   "MPI_Irecv, from device and host memory",
-                                  "MPI_Irecv, all of one tag and length"};
+                                  "MPI_Irecv, all of one tag and length",
+                                  "MPI_Irecv on two communicators, all of one tag"};
 
 constexpr int kWindow = 64, kRounds = 10, kMost = 1 << 17;
 // Not all of one size, so that a status tells them apart; some are as long as what stands in for a large message.
 int bytes_of(Way way, int message) {
     if (way == kOneTag)
         return kMost;
+    if (way == kTwoComms)
+        return kMost - 1024 * (message % 2);
     return message % 8 == 5 ? 101 : kMost - 1024 * (message % 16);
 }
 int tag_of(Way way, int message) {
-    return way == kOneTag ? kWindow / 2 : message;
+    return way == kOneTag || way == kTwoComms ? kWindow / 2 : message;
+}
+MPI_Comm second = MPI_COMM_NULL;
+MPI_Comm comm_of(Way way, int message) {
+    return way == kTwoComms && message % 2 == 1 ? second : MPI_COMM_WORLD;
 }
 
 int failures = 0;
@@ -55,9 +63,10 @@ void expect(Way way, int message, bool right, const char* what) {
 void send(Way way, const gpu::Memory& memory, const gpu::Memory& host) {
     std::vector<MPI_Request> requests(kWindow, MPI_REQUEST_NULL);
     for (int i = 0; i < kWindow; ++i) {
-        const int message = way == kReversed ? kWindow - 1 - i : i;
+        // What comes first on the second communicator is received first on MPI_COMM_WORLD.
+        const int message = way == kReversed ? kWindow - 1 - i : way == kTwoComms ? i ^ 1 : i;
         const gpu::Memory& from = way == kFromBoth && message % 3 == 0 ? host : memory;
-        MPI_Isend(from.address(), bytes_of(way, message), MPI_BYTE, 1, tag_of(way, message), MPI_COMM_WORLD,
+        MPI_Isend(from.address(), bytes_of(way, message), MPI_BYTE, 1, tag_of(way, message), comm_of(way, message),
                   &requests[i]);
     }
     MPI_Waitall(kWindow, requests.data(), MPI_STATUSES_IGNORE);
@@ -89,7 +98,7 @@ void begin(Way way, int message, std::byte* memory, MPI_Datatype strided, MPI_Re
         default:
             break;
     }
-    MPI_Irecv(memory, kMost, MPI_BYTE, 0, tag_of(way, message), MPI_COMM_WORLD, &request);
+    MPI_Irecv(memory, kMost, MPI_BYTE, 0, tag_of(way, message), comm_of(way, message), &request);
 }
 
 void receive(Way way, std::vector<std::byte>& memory, MPI_Datatype strided) {
@@ -128,6 +137,7 @@ int main(int argc, char** argv) {
     MPI_Datatype vector = MPI_DATATYPE_NULL;
     MPI_Type_vector(512, 2, 4, MPI_BYTE, &vector);
     MPI_Type_commit(&vector);
+    MPI_Comm_dup(MPI_COMM_WORLD, &second);
     for (int round = 0; round < kRounds; ++round)
         for (int i = 0; i < kWays; ++i) {
             const Way way = static_cast<Way>((i + (first != nullptr ? std::atoi(first) : 0)) % kWays);
@@ -140,6 +150,7 @@ int main(int argc, char** argv) {
             }
         }
     MPI_Type_free(&vector);
+    MPI_Comm_free(&second);
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)
         std::printf("%d receives into one buffer, %d failures\n", kWindow * kRounds * kWays, failures);

@@ -106,6 +106,37 @@ void receive_all(std::size_t room) {
     }
 }
 
+// Two messages of one tag, of which the later one, on a second communicator, is received first and with too little
+// room: its send completes, and that of the other one has its own receive.
+void one_tag_on_two_communicators(int rank, std::size_t bytes) {
+    MPI_Comm second = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &second);
+    for (const Kind to : {Kind::kHost, Kind::kDevice})
+        for (const std::size_t room : {std::size_t{8}, std::size_t{96}, std::size_t{40000}}) {
+            gpu::Memory first(rank == 0 ? Kind::kDevice : to, rank == 0 ? content(0, bytes) : Bytes(bytes));
+            gpu::Memory later(rank == 0 ? Kind::kDevice : to, rank == 0 ? content(1, bytes) : Bytes(bytes));
+            if (rank == 0) {
+                MPI_Request requests[2];
+                MPI_Isend(first.at(0), static_cast<int>(bytes), MPI_BYTE, 1, 0, MPI_COMM_WORLD, &requests[0]);
+                MPI_Isend(later.at(0), static_cast<int>(bytes), MPI_BYTE, 1, 0, second, &requests[1]);
+                expect(MPI_Wait(&requests[1], MPI_STATUS_IGNORE) == MPI_SUCCESS, "the truncated send", Kind::kDevice,
+                       to, room);
+                MPI_Barrier(MPI_COMM_WORLD);
+                expect(MPI_Wait(&requests[0], MPI_STATUS_IGNORE) == MPI_SUCCESS, "the other send", Kind::kDevice, to,
+                       room);
+                continue;
+            }
+            int mpi_class = MPI_SUCCESS;
+            MPI_Error_class(MPI_Recv(later.at(0), static_cast<int>(room), MPI_BYTE, 0, 0, second, MPI_STATUS_IGNORE),
+                            &mpi_class);
+            expect(mpi_class == MPI_ERR_TRUNCATE, "the error class", Kind::kDevice, to, room);
+            MPI_Barrier(MPI_COMM_WORLD);
+            MPI_Recv(first.at(0), static_cast<int>(bytes), MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            expect(first.read() == content(0, bytes), "the data of the other message", Kind::kDevice, to, room);
+        }
+    MPI_Comm_free(&second);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -129,6 +160,7 @@ int main(int argc, char** argv) {
         send(Kind::kDevice, kLarge);
     else
         receive_all(kLarge);
+    one_tag_on_two_communicators(rank, kLarge);
     MPI_Finalize();
     return failures == 0 ? 0 : 1;
 }
