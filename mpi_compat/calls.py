@@ -87,6 +87,11 @@ class Row:
         return next((w for w in self.words if w in TREATMENTS), "")
 
     @property
+    def makes_window(self):
+        """Tells whether the call makes a window over the program's memory."""
+        return self.has("buffers") and any(a.type == "MPI_Win *" for a in self.arguments)
+
+    @property
     def has_wrapper(self):
         """Tells whether the generator writes a wrapper."""
         return not self.has("by-hand") and (self.has("wrapper") or self.makes_group or self.has("duplicates")

@@ -42,9 +42,11 @@ extern "C" SWY_EXPORT void mpi_win_get_attr_(const MPI_Fint* win, const MPI_Fint
     real(win, key, value, flag, ierr);
     if (window::none_known() || *ierr != MPI_SUCCESS || *flag == 0)
         return;
-    const MPI_Win handle = PMPI_Win_f2c(*win);
-    if (*key == MPI_WIN_MODEL && window::is_separate(handle))
-        *value = MPI_WIN_SEPARATE;
-    if (void* const base = *key == MPI_WIN_BASE ? window::base(handle) : nullptr; base != nullptr)
-        *value = reinterpret_cast<MPI_Aint>(base);
+    void* found = nullptr;
+    if (!window::attribute(PMPI_Win_f2c(*win), *key, found))
+        return;
+    if (*key == MPI_WIN_BASE)
+        *value = reinterpret_cast<MPI_Aint>(found);
+    else
+        *value = *key == MPI_WIN_SIZE ? *static_cast<MPI_Aint*>(found) : *static_cast<int*>(found);
 }

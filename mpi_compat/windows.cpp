@@ -89,20 +89,17 @@ extern "C" SWY_EXPORT int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, M
 SWY_PAIR(MPI_Win_create_dynamic)
 
 extern "C" SWY_EXPORT int MPI_Win_detach(MPI_Win win, const void* base) {
-    const bool host = window::none_dynamic() && !device::on_device(base);
+    const bool host = window::none_special() && !device::on_device(base);
     return host || win == MPI_WIN_NULL ? real::Win_detach(win, base) : window::detach(win, base);
 }
 SWY_PAIR(MPI_Win_detach)
 
 extern "C" SWY_EXPORT int MPI_Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
-    static int separate = MPI_WIN_SEPARATE;
     const int code = real::Win_get_attr(win, win_keyval, attribute_val, flag);
     if (window::none_known() || code != MPI_SUCCESS || *flag == 0)
         return code;
-    if (win_keyval == MPI_WIN_MODEL && window::is_separate(win))
-        *static_cast<int**>(attribute_val) = &separate;
-    if (void* const base = win_keyval == MPI_WIN_BASE ? window::base(win) : nullptr; base != nullptr)
-        *static_cast<void**>(attribute_val) = base;
+    if (void* value = nullptr; window::attribute(win, win_keyval, value))
+        *static_cast<void**>(attribute_val) = value;
     return code;
 }
 SWY_PAIR(MPI_Win_get_attr)

@@ -95,8 +95,7 @@ def call_fields(row):
     elif row.treatment in ("staged", "routed") and not row.has("blocking"):
         request = row.first(lambda a: a.type == "MPI_Request *")
         fields += [f".request = {request.name}"] if request else []
-    window = row.first(lambda a: a.type == "MPI_Win *")
-    fields += [f".win = {window.name}"] if window else []
+    fields += [".made = &made"] if row.makes_window else []
     fields += [".target = &target"] if row.named("target_disp") else []
     return fields
 

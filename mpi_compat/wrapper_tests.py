@@ -40,7 +40,7 @@ def all_tests(row):
     if not row.buffers or any("_" in b.shape or b.shape == "address" or not buffer_type(b) for b in row.buffers):
         return []
     tests = [f"!datatype::averages({row.op().name})"] if averages(row) else []
-    tests += ["window::none_dynamic()"] if row.named("target_disp") else []
+    tests += ["window::none_special()"] if row.named("target_disp") else []
     types = list(dict.fromkeys(buffer_type(b) for b in row.buffers))
     if row.has("routed") and all(b.shape == "one" for b in row.buffers):
         tests += [f"fastpath::small({row.buffers[-1].count}, {t})" for t in types]
@@ -52,7 +52,7 @@ def all_tests(row):
         tests += [f"fastpath::is_predefined({t})" for t in types if t != sized.type]
         tests += [f"fastpath::small_on_all({sized.count}, {sized.type}, {row.owner().name})"]
     else:
-        tests += (["!call::job_agrees"] if row.has("routed") else []) + [f"fastpath::is_predefined({t})" for t in types]
+        tests += (["!call::job_agrees"] if row.has("routed") or row.makes_window else []) + [f"fastpath::is_predefined({t})" for t in types]
     if row.treatment == "matched" and "ssend" in row.name.lower():
         tests += [f"!fastpath::is_as_long_as_envelope({b.count}, {b.type})" for b in row.buffers]
     return tests + on_host(row)

@@ -11,10 +11,14 @@ MEANINGS = {
 }
 OF_LISTS = "NCCL where each buffer of a process is on a device of its own and all ranks can, else staged"
 
+OF_WINDOWS = "the origin's work on the target's memory where the window's ranks map it, else staged"
+
 
 def meaning(row):
     if row.has("lists"):
         return OF_LISTS
+    if row.makes_window or row.named("target_disp"):
+        return OF_WINDOWS
     return MEANINGS[row.treatment] if row.has("buffers") else ""
 
 
@@ -41,7 +45,7 @@ def line(row):
 
 def summary(rows):
     lines = ["| device buffers are | functions |", "| --- | --- |"]
-    for what in (*filter(None, MEANINGS.values()), OF_LISTS):
+    for what in (*filter(None, MEANINGS.values()), OF_LISTS, OF_WINDOWS):
         lines.append(f"| {what} | {sum(meaning(r) == what for r in rows)} |")
     lines.append(f"| not there: the function carries none | {sum(not meaning(r) for r in rows)} |")
     return "\n".join(lines) + "\n"

@@ -227,6 +227,7 @@ DISPATCH_STAGE = """
     $operands
     $matching
     $target
+    $made
     $call
     $received
     $left_out
@@ -437,6 +438,7 @@ def dispatch_stage(row):
                 declared_with_findings=", ".join([declared([a]) for a in arguments_without_status(row)] + listed),
                 operands=fill(OPERANDS, row, described=operands + ",") if row.buffers else "",
                 matching=matching if row.treatment == "matched" else "",
+                made="const NewWindow made{win, disp_unit, info};" if row.makes_window else "",
                 target=target, captured=", &target" if one_sided else "",
                 call=f"const Call call{{{', '.join(wrapper_call.call_fields(row))}}};",
                 received=fill(RECEIVED, row) if row.has_status and row.receives else "",

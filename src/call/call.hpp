@@ -144,6 +144,13 @@ struct Target {
     MPI_Datatype type;
 };
 
+// The window that a call makes.
+struct NewWindow {
+    MPI_Win* win;
+    MPI_Aint disp_unit;
+    MPI_Info info;
+};
+
 struct Call {
     CallId id;
     Owner owner;
@@ -152,7 +159,7 @@ struct Call {
     int root = MPI_PROC_NULL;            // root, or the peer of a point-to-point call
     const Matching* matching = nullptr;  // of matched calls
     MPI_Request* request = nullptr;      // of other calls that make one
-    MPI_Win* win = nullptr;              // of calls that make one
+    const NewWindow* made = nullptr;     // of calls that make a window
     Target* target = nullptr;            // of one-sided calls
 };
 

@@ -1,6 +1,10 @@
 #include "device/mapped.hpp"
 
+#include <chrono>
 #include <cstring>
+#include <future>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "device/context_pool.hpp"
@@ -132,6 +136,84 @@ Result Mappable::acquire(Context context, Mappable& block) {
 std::byte* map(Context context, const MemoryHandle& handle) {
     std::shared_ptr<ContextPool> pool;
     return ContextPool::of(context, pool) == CUDA_SUCCESS ? pool->map(handle) : nullptr;
+}
+
+Result name_allocation(const Location& memory, MemoryHandle& handle) {
+    const Driver* d = driver();
+    if (d == nullptr || !can_map() || memory.kind != Kind::kDevice || memory.context == nullptr)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    const ContextScope scope(memory.context);
+    CUipcMemHandle name{};
+    auto result = static_cast<CUresult>(scope.result());
+    if (result == CUDA_SUCCESS)
+        result = d->ipc_get_handle(&name, memory.begin);
+    std::memcpy(handle.data(), &name, handle.size());
+    return result;
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : pool_(std::move(other.pool_)), data_(std::exchange(other.data_, nullptr)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+    if (this != &other) {
+        close();
+        pool_ = std::move(other.pool_);
+        data_ = std::exchange(other.data_, nullptr);
+    }
+    return *this;
+}
+
+// The driver counts how often an allocation has been opened in a context.
+Result Mapping::open(Context context, const MemoryHandle& handle, Mapping& mapping) {
+    Mapping made;
+    if (const Result result = ContextPool::of(context, made.pool_); result != CUDA_SUCCESS)
+        return result;
+    const Driver* d = driver();
+    if (d == nullptr || !can_map())
+        return CUDA_ERROR_NOT_SUPPORTED;
+    const ContextScope scope(context);
+    CUipcMemHandle name{};
+    std::memcpy(&name, handle.data(), handle.size());
+    CUdeviceptr address = 0;
+    auto result = static_cast<CUresult>(scope.result());
+    if (result == CUDA_SUCCESS)
+        result = d->ipc_open(&address, name, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    if (result == CUDA_SUCCESS) {
+        made.data_ = reinterpret_cast<std::byte*>(address);
+        mapping = std::move(made);
+    }
+    return result;
+}
+
+void Mapping::close() noexcept {
+    const Driver* d = driver();
+    if (data_ != nullptr && d != nullptr && pool_->alive(*d)) {
+        const ContextScope scope(pool_->context());
+        if (scope.result() == CUDA_SUCCESS)
+            d->ipc_close(reinterpret_cast<CUdeviceptr>(data_));
+    }
+    data_ = nullptr;
+    pool_.reset();
+}
+
+void unmap(std::vector<Mapping> mappings, void (*progress)()) {
+    if (mappings.empty())
+        return;
+    constexpr std::chrono::seconds kPatience(1);
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    std::promise<void> ended;
+    const std::future<void> end = ended.get_future();
+    try {
+        std::thread([mappings = std::move(mappings), ended = std::move(ended)]() mutable {
+            mappings.clear();
+            ended.set_value();
+        }).detach();
+    } catch (const std::system_error&) {
+        return;  // no thread: they have ended here
+    }
+    while (end.wait_for(std::chrono::seconds(0)) != std::future_status::ready &&
+           std::chrono::steady_clock::now() < until)
+        progress();
 }
 
 bool unmap_all() noexcept {

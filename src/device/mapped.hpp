@@ -1,11 +1,12 @@
 // Device memory that two processes of a host have in common (CUDA IPC; CUDA programming guide, "Interprocess
-// Communication"): one allocates it, the other maps it. It is Switchyard's own, so that it stays as long as it is
-// mapped, whatever the program frees.
+// Communication"): one allocates it, the other maps it. Blocks are Switchyard's own, so that they stay as long as they
+// are mapped, whatever the program frees; memory of the program's is mapped while MPI forbids to free it.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "device/device.hpp"
 
@@ -50,5 +51,34 @@ class Mappable {
 std::byte* map(Context context, const MemoryHandle& handle);
 bool unmap_all() noexcept;
 void forget_blocks() noexcept;
+
+// Names the allocation in which the program's memory lies. Not for managed memory and that of CUDA's virtual memory
+// management and pools: an error then.
+Result name_allocation(const Location& memory, MemoryHandle& handle);
+
+// An allocation of the program's in another process, in the address space of a context of this one, as long as this
+// lives. Its end waits for all that runs on the device.
+class Mapping {
+  public:
+    Mapping() = default;
+    ~Mapping() { close(); }
+    Mapping(Mapping&& other) noexcept;
+    Mapping& operator=(Mapping&& other) noexcept;
+
+    // Fails as map() does.
+    static Result open(Context context, const MemoryHandle& handle, Mapping& mapping);
+    std::byte* data() const { return data_; }  // the allocation's beginning
+
+  private:
+    void close() noexcept;
+
+    std::shared_ptr<ContextPool> pool_;
+    std::byte* data_ = nullptr;
+};
+
+// Ends the mappings, calling `progress` meanwhile: what runs on the device may wait for peers, and they for this
+// process. Where that takes longer than a second, as beside a kernel of the program's that waits for the host, they end
+// when the device is idle.
+void unmap(std::vector<Mapping> mappings, void (*progress)());
 
 }  // namespace swy::device

@@ -300,6 +300,11 @@ int begun_routed(const Call& call, Real real) {
 
 // Starts a one-sided call: what it gets comes with the end of its epoch or request.
 int one_sided(const Call& call, Real real) {
+    if (window::is_direct(call.owner.win))
+        return reported(call, {Carrier::kPeer, Reason::kNone}, [&] {
+            const call::Inside guard;
+            return window::perform(call);
+        });
     const window::Translation translation(call);
     if (translation.code() != MPI_SUCCESS)
         return translation.code();
@@ -314,12 +319,21 @@ int one_sided(const Call& call, Real real) {
 
 // Makes a window, or attaches memory to one.
 int exposed(const Call& call, Real real) {
+    if (call.made != nullptr && call::job_agrees) {
+        int code = MPI_SUCCESS;
+        const bool made = [&] {
+            const call::Inside guard;
+            return window::create_direct(call, code);
+        }();
+        if (made)
+            return reported(call, {Carrier::kPeer, Reason::kNone}, [code] { return code; });
+    }
     const coll::Presence presence = coll::on_device(call);
     if (presence == coll::Presence::kNothing || settings::values().cuda_aware_mpi)
         return host(call, real);
     const call::Inside guard;
     return reported(call, {Carrier::kStaged, Reason::kOutsideNccl},
-                    [&] { return call.win != nullptr ? window::create(call, real) : window::attach(call, real); });
+                    [&] { return call.made != nullptr ? window::create(call, real) : window::attach(call, real); });
 }
 
 int matched(const Call& call, Real real) {
@@ -330,7 +344,9 @@ int matched(const Call& call, Real real) {
 // Runs a call that MPI makes itself, or that the program makes in a callback inside MPI: nothing can be agreed on, and
 // nobody comes back to complete a non-blocking call.
 int inside_mpi(const Call& call, Real real) {
-    const bool can_be_staged = (blocking(call.id) && call.win == nullptr) || call.operands.empty();
+    if (call.target != nullptr && window::is_direct(call.owner.win))
+        return one_sided(call, real);
+    const bool can_be_staged = (blocking(call.id) && call.made == nullptr) || call.operands.empty();
     const coll::Presence presence = coll::on_device(call);
     if (can_be_staged || presence != coll::Presence::kData)
         return local(call, real, presence, Reason::kInsideMpi);
@@ -355,7 +371,7 @@ int take_any(const Call& call, Real real) {
                 return alone(call, real);
             if (staging::begins_split(call.id) || staging::ends_split(call.id))
                 return split(call, real);
-            if (call.win != nullptr || call.id == CallId::kWinAttach)
+            if (call.made != nullptr || call.id == CallId::kWinAttach)
                 return exposed(call, real);
             if (call.owner.kind == Owner::Kind::kWin)
                 return one_sided(call, real);

@@ -8,7 +8,6 @@ p2p_sources = \
     src/p2p/service.cpp src/p2p/service.hpp \
     src/p2p/probed_messages.cpp src/p2p/probed_messages.hpp \
     src/p2p/bounce_buffer.cpp src/p2p/bounce_buffer.hpp \
-    src/p2p/limited_transfer.hpp \
     src/p2p/mapped.cpp src/p2p/mapped.hpp \
     src/p2p/multiprocessors.cpp src/p2p/multiprocessors.hpp \
     src/p2p/pair_comm.cpp src/p2p/pair_comm.hpp \

@@ -8,12 +8,12 @@
 #include "comm/world.hpp"
 #include "p2p/bounce_buffer.hpp"
 #include "p2p/control.hpp"
-#include "p2p/limited_transfer.hpp"
 #include "p2p/partition_messages.hpp"
 #include "p2p/service.hpp"
 #include "p2p/start.hpp"
 #include "pack/payload.hpp"
 #include "progress/wait.hpp"
+#include "staging/limited_transfer.hpp"
 #include "staging/pipeline.hpp"
 
 #if OMPI_MAJOR_VERSION >= 5
@@ -231,7 +231,7 @@ class Receiving final : public progress::Operation {
 
     const std::shared_ptr<Incoming> side_;
     std::size_t next_ = 0;
-    LimitedTransfer copy_;
+    staging::LimitedTransfer copy_;
 };
 
 std::shared_ptr<progress::Operation> Incoming::start(int& code) {

@@ -17,7 +17,6 @@
 #include "datatype/quick.hpp"
 #include "error/error.hpp"
 #include "p2p/bounce_buffer.hpp"
-#include "p2p/limited_transfer.hpp"
 #include "p2p/start.hpp"
 #include "pack/payload.hpp"
 #include "progress/engine.hpp"
@@ -25,6 +24,7 @@
 #include "real.hpp"
 #include "report/op_record.hpp"
 #include "request/handle.hpp"
+#include "staging/limited_transfer.hpp"
 #include "staging/pipeline.hpp"
 
 namespace swy::p2p::partitioned {
@@ -159,7 +159,7 @@ class Message final : public Side, public std::enable_shared_from_this<Message> 
         return true;
     }
 
-    std::string copy(int partition) { return complete(transfer(partition), copy_); }
+    std::string copy(int partition) { return staging::complete(transfer(partition), copy_); }
 
     int raise(const std::string& failure) const {
         return error::raise(Owner(comm()), MPI_ERR_OTHER, fmt::format("{}: {}", comm::where(call_, comm()), failure));

@@ -15,13 +15,13 @@
 #include "device/mapped.hpp"
 #include "p2p/bounce_buffer.hpp"
 #include "p2p/control.hpp"
-#include "p2p/limited_transfer.hpp"
 #include "p2p/mapped.hpp"
 #include "p2p/shared_receive_buffer.hpp"
 #include "pack/payload.hpp"
 #include "progress/operation.hpp"
 #include "progress/wait.hpp"
 #include "report/op_record.hpp"
+#include "staging/limited_transfer.hpp"
 #include "staging/transfer.hpp"
 
 namespace swy::p2p {
@@ -124,7 +124,7 @@ class Receive final : public progress::Operation {
     bool choosing_ = false;
     device::Mappable block_;  // until the sender has answered whether it can write there
     mapped::Claim claim_;     // while the message uses the block
-    LimitedTransfer transfer_;
+    staging::LimitedTransfer transfer_;
     bool aside_ = false;    // chunks go to `bounce_`, and are copied once all have come
     bool copying_ = false;  // the transfer is a copy within this process
     std::optional<progress::Deadline> deadline_;

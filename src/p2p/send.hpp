@@ -12,11 +12,11 @@
 #include "comm/state.hpp"
 #include "p2p/bounce_buffer.hpp"
 #include "p2p/control.hpp"
-#include "p2p/limited_transfer.hpp"
 #include "pack/payload.hpp"
 #include "progress/operation.hpp"
 #include "progress/wait.hpp"
 #include "report/op_record.hpp"
+#include "staging/limited_transfer.hpp"
 #include "staging/transfer.hpp"
 
 namespace swy::p2p {
@@ -89,7 +89,7 @@ class Send final : public progress::Operation {
     bool known_ = false;                      // a receive has the envelope
     std::uint64_t given_to_ = 0;              // the slot of the receive that was told of it
     std::optional<Control> cleared_;
-    LimitedTransfer transfer_;
+    staging::LimitedTransfer transfer_;
     report::OpRecord record_{call(), owner()};
 };
 

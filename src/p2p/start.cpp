@@ -13,7 +13,6 @@
 #include "device/scratch.hpp"
 #include "error/error.hpp"
 #include "fastpath/message.hpp"
-#include "p2p/limited_transfer.hpp"
 #include "p2p/probed_messages.hpp"
 #include "p2p/receive.hpp"
 #include "p2p/service.hpp"
@@ -21,6 +20,7 @@
 #include "progress/wait.hpp"
 #include "real.hpp"
 #include "settings/settings.hpp"
+#include "staging/limited_transfer.hpp"
 #include "staging/pipeline.hpp"
 #include "staging/staged.hpp"
 
@@ -121,7 +121,7 @@ Started send_copy(const Call& call, const pack::Payload& data, int dest, int tag
     if (!has_memory)
         return {nullptr, no_memory(call, data.bytes)};
     auto packing = staging::pack(data, send->copy().data(), send->copy().page_locked());
-    if (const std::string failure = complete(std::move(packing), send); !failure.empty()) {
+    if (const std::string failure = staging::complete(std::move(packing), send); !failure.empty()) {
         refuse(call, data, dest, tag, mode, failure);
         return {nullptr,
                 error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", comm::where(call.id, call.owner), failure))};
@@ -158,7 +158,8 @@ int receiver_of_synchronous(const Call& call, const Operand& operand, int dest, 
 Started send_synchronous(const Call& call, const Operand& operand, int dest, int tag, int to) {
     pack::Payload data = payload(call, operand, CallId::kIsend);
     call::EnvelopeBytes bytes{};
-    if (const std::string failure = complete(staging::pack(data, bytes.data(), false), nullptr); !failure.empty())
+    if (const std::string failure = staging::complete(staging::pack(data, bytes.data(), false), nullptr);
+        !failure.empty())
         return {nullptr,
                 error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", comm::where(call.id, call.owner), failure))};
     auto send = std::make_shared<Send>(call.id, call.owner.comm, std::move(data), dest, tag);
@@ -238,7 +239,7 @@ Started start_send_of_copy(const Call& call, const Operand& operand, int dest, i
     copy.address = reinterpret_cast<void*>(
         reinterpret_cast<std::uintptr_t>(copy.data) -
         (reinterpret_cast<std::uintptr_t>(data.data) - reinterpret_cast<std::uintptr_t>(data.address)));
-    if (const std::string failure = complete(staging::copy(copy, data, data.bytes), scratch); !failure.empty())
+    if (const std::string failure = staging::complete(staging::copy(copy, data, data.bytes), scratch); !failure.empty())
         return {nullptr,
                 error::raise(call, MPI_ERR_OTHER, fmt::format("{}: {}", comm::where(call.id, call.owner), failure))};
     return send_envelope(call, std::move(copy), *state, dest, tag, Mode::kStandard, to, std::move(scratch));

@@ -424,7 +424,7 @@ inline constexpr Setting kSettings[] = {
     {{"SWITCHYARD_PEER_POOL", kSize, "64M",
       "How much device memory is kept, per device, for messages that NCCL does not carry between processes of a host: "
       "the sender writes them into such memory of the receiver's. Each message that is received so takes 8 MiB "
-      "meanwhile; 0 has all of them staged.",
+      "meanwhile; 0 has all of them staged, and no window over device memory mapped by its ranks.",
       false},
      read_size<&Values::peer_pool>,
      show_size<&Values::peer_pool>,

@@ -23,22 +23,42 @@ int create(const Call& call, Real real) {
     const int code = real(&use);  // after a failure too: others wait for it
     if (code != MPI_SUCCESS)
         return code;
-    add(*call.win, std::move(state));
+    add(*call.made->win, std::move(state));
     return failure ? error::raise(call, failure.mpi_class, comm::where(call.id, call.owner) + ": " + failure.why)
                    : code;
 }
 
-void* base(MPI_Win win) {
-    const std::shared_ptr<State> state = find(win);
-    if (state == nullptr || state->directory != nullptr)  // that of a dynamic window is MPI_BOTTOM
-        return nullptr;
-    const std::shared_ptr<const Mirrors> mirrors = state->mirrors();
-    return mirrors->empty() ? nullptr : mirrors->front()->base();
+bool create_direct(const Call& call, int& code) {
+    std::shared_ptr<Direct> direct = Direct::make(call, code);
+    if (direct == nullptr)
+        return code != MPI_SUCCESS;
+    auto state = std::make_shared<State>();
+    state->direct = std::move(direct);
+    add(*call.made->win, std::move(state));
+    return true;
 }
 
-bool is_separate(MPI_Win win) {
+bool is_direct(MPI_Win win) {
+    const std::shared_ptr<State> state = none_special() ? nullptr : find(win);
+    return state != nullptr && state->direct != nullptr;
+}
+
+int perform(const Call& call) {
+    return find(call.owner.win)->direct->perform(call);
+}
+
+bool attribute(MPI_Win win, int keyval, void*& value) {
+    static int separate = MPI_WIN_SEPARATE;
     const std::shared_ptr<State> state = find(win);
-    return state != nullptr && state->has_mirrored();
+    if (state != nullptr && state->direct != nullptr)
+        return state->direct->attribute(keyval, value);
+    if (state == nullptr || !state->has_mirrored())
+        return false;
+    if (keyval == MPI_WIN_MODEL)
+        value = &separate;
+    else if (keyval == MPI_WIN_BASE && state->directory == nullptr)  // that of a dynamic window is MPI_BOTTOM
+        value = state->mirrors()->front()->base();
+    return keyval == MPI_WIN_MODEL || (keyval == MPI_WIN_BASE && state->directory == nullptr);
 }
 
 }  // namespace swy::window

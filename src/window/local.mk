@@ -2,6 +2,7 @@
 window_sources = \
     src/window/calls.cpp \
     src/window/create.cpp \
+    src/window/direct.cpp src/window/direct.hpp \
     src/window/directory.cpp src/window/directory.hpp \
     src/window/dynamic.cpp \
     src/window/mirror.cpp src/window/mirror.hpp \

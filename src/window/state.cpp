@@ -9,7 +9,7 @@
 
 namespace swy::window {
 
-constinit std::atomic<int> known_windows{0}, dynamic_windows{0};
+constinit std::atomic<int> known_windows{0}, special_windows{0};
 
 namespace {
 
@@ -18,6 +18,10 @@ constinit std::mutex windows_mutex;
 std::map<MPI_Win, std::shared_ptr<State>>& windows() {
     static auto* all = new std::map<MPI_Win, std::shared_ptr<State>>;
     return *all;
+}
+
+bool is_special(const State& state) {
+    return state.directory != nullptr || state.direct != nullptr;
 }
 
 }  // namespace
@@ -67,7 +71,7 @@ std::shared_ptr<State> find_or_add(MPI_Win win) {
 
 void add(MPI_Win win, std::shared_ptr<State> state) {
     const std::scoped_lock lock(windows_mutex);
-    dynamic_windows += state->directory != nullptr;
+    special_windows += is_special(*state);
     windows()[win] = std::move(state);
     ++known_windows;
 }
@@ -80,7 +84,7 @@ std::shared_ptr<State> remove(MPI_Win win) {
     std::shared_ptr<State> state = std::move(found->second);
     windows().erase(found);
     --known_windows;
-    dynamic_windows -= state->directory != nullptr;
+    special_windows -= is_special(*state);
     return state;
 }
 

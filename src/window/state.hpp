@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "window/direct.hpp"
 #include "window/directory.hpp"
 #include "window/mirror.hpp"
 #include "window/pending.hpp"
@@ -22,6 +23,7 @@ class State {
   public:
     Pending pending;
     std::unique_ptr<Directory> directory;  // of a dynamic window in a job with GPUs
+    std::shared_ptr<Direct> direct;        // of one that has no mirrors
 
     // Set while an assertion of the program's says that no other rank changes the window until it next synchronises.
     std::atomic<bool> nothing_put{false};

@@ -34,7 +34,7 @@ int synchronise(CallId call, MPI_Win win, int target, Copies copies, Real real) 
         return real();
     staging::Failure failure;
     if (copies.publish)
-        failure = on_mirrors(*state, Mirror::publish);
+        failure = state->direct != nullptr ? state->direct->await_program() : on_mirrors(*state, Mirror::publish);
     const std::uint64_t last = state->pending.last();
     const int code = real();  // after a failure too: others wait for it
     if (code != MPI_SUCCESS)
@@ -151,6 +151,8 @@ int free(MPI_Win* win) {
     }
     if (state->directory != nullptr)
         state->directory->close();
+    if (state->direct != nullptr)
+        state->direct->close();
     const staging::Failure failure = on_mirrors(*state, Mirror::update);
     return failure ? error::raise(Owner(), failure.mpi_class, place + ": " + failure.why) : code;
 }

@@ -103,7 +103,7 @@ class Runs {
 }  // namespace
 
 Translation::Translation(const Call& call) {
-    const std::shared_ptr<State> state = none_dynamic() ? nullptr : find(call.owner.win);
+    const std::shared_ptr<State> state = none_special() ? nullptr : find(call.owner.win);
     if (state == nullptr || state->directory == nullptr || !state->directory->has(call.root))
         return;
     const call::Inside guard;

@@ -29,16 +29,23 @@ int begin(const Call& call, Real real, Reason reason, std::size_t bytes);
 // Makes a window over memory that is on a device, wholly or in part: MPI gets host memory in its place. Throws
 // std::bad_alloc.
 int create(const Call& call, Real real);
-// What MPI's attributes of a window are to say: the device memory that it was made over, null for other windows;
-// whether it is of the separate model, which one with device memory of this process's is.
-void* base(MPI_Win win);
-bool is_separate(MPI_Win win);
+// Makes the window of an MPI_Win_create in a job with GPUs where its ranks can map each other's device memory
+// (direct.hpp). Collective. Returns false where they cannot: then create() makes it, or MPI. `code` is MPI's, of an
+// error that has been raised. Throws std::bad_alloc.
+bool create_direct(const Call& call, int& code);
+bool is_direct(MPI_Win win);
+// Makes a one-sided call on such a window, complete when this returns. Throws std::bad_alloc.
+int perform(const Call& call);
 
-// Dynamic windows (MPI 4.0 section 12.2.4). While there is none in a job with GPUs, an origin has no address to
-// translate.
-[[gnu::visibility("hidden")]] extern std::atomic<int> dynamic_windows;
-inline bool none_dynamic() {
-    return dynamic_windows.load(std::memory_order_relaxed) == 0;
+// What MPI_Win_get_attr tells of a window with device memory; false where MPI's own answer is right. `value` is what C
+// gets: the base, or where the number is.
+bool attribute(MPI_Win win, int keyval, void*& value);
+
+// The windows to whose targets MPI cannot make every call as it is: direct ones, and dynamic ones (MPI 4.0 section
+// 12.2.4) in a job with GPUs. While there is none, an origin has no address to translate.
+[[gnu::visibility("hidden")]] extern std::atomic<int> special_windows;
+inline bool none_special() {
+    return special_windows.load(std::memory_order_relaxed) == 0;
 }
 int create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win);
 // Attaches memory that is on a device, wholly or in part: MPI gets host memory in its place. Throws std::bad_alloc.

@@ -184,6 +184,8 @@ def hardware():
     check("threads with communicators of their own, 2 ranks", 2, ["tests/mpi/threads", "2", few(20)], share, 120)
     check("communicators at random, 4 ranks", 4, ["tests/mpi/comm/random", few(40)], share, 120)
     check("windows at random, 2 ranks", 2, ["tests/mpi/window/differential", few(60), "anywhere"], share)
+    check("windows that the ranks map, 3 ranks", 3, ["tests/mpi/window/direct"], share)
+    check("windows that the ranks map at random, 2 ranks", 2, ["tests/mpi/window/differential", few(60), "device"], share)
     check("persistent calls at random, 2 ranks", 2, ["tests/mpi/persistent/random", few(40)], share)
     if SEVERAL:
         check("calls on a stream at random, 2 ranks", 2, ["tests/mpi/stream/random", few(20)], SEVERAL, way="--relinked")

@@ -191,7 +191,7 @@ build() {
         tests/mpi/types/reduce_local tests/mpi/types/table tests/mpi/deterministic tests/gpu/driver_calls tests/gpu/waits tests/gpu/captures
         tests/gpu/communicators
         tests/mpi/hardware/memops tests/mpi/hardware/unaligned tests/mpi/hardware/halo tests/mpi/hardware/crowded
-        tests/mpi/hardware/overlap tests/mpi/orders tests/mpi/threads tests/mpi/comm/random tests/mpi/window/differential
+        tests/mpi/hardware/overlap tests/mpi/orders tests/mpi/threads tests/mpi/comm/random tests/mpi/window/differential tests/mpi/window/direct
         tests/mpi/p2p/mapped tests/mpi/persistent/random tests/mpi/stream/random tests/mpi/stream/no_wait tests/mpi/stream/mistakes
         tests/mpi/stream/captured tests/mpi/stream/beside_capture)
     # One after the other: "all" is a make of its own, which would build the same libraries at the same time.

@@ -9,6 +9,10 @@
 // launch: -n 2 --gpus 2 -- 200 anywhere
 // launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 150 anywhere
 // launch: -n 4 --gpus 2 -x SWITCHYARD_PINNED_POOL=4096 -- 100 anywhere
+// launch: -n 2 --gpus 2 -- 200 device
+// launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 150 device
+// launch: -n 4 --gpus 2 -x SWITCHYARD_PINNED_POOL=4096 -- 100 device
+// launch: -n 2 --gpus 2 -x SWITCHYARD_PEER_POOL=0 -- 60 device
 // launch: -n 2 --gpus 2 -- 150 dynamic
 // launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 100 dynamic
 // launch: -n 4 --gpus 2 -x SWITCHYARD_PINNED_POOL=4096 -- 80 dynamic
@@ -39,6 +43,7 @@ int run_one(unsigned seed, Windows& windows) {
 Windows::Where where(std::string_view word) {
     return word == "allocated" ? Windows::Where::kAllocated
            : word == "host"    ? Windows::Where::kHost
+           : word == "device"  ? Windows::Where::kDevice
            : word == "dynamic" ? Windows::Where::kDynamic
                                : Windows::Where::kAnywhere;
 }

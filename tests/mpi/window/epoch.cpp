@@ -13,6 +13,8 @@ constexpr int kSwapped = 7;
 
 gpu::Kind window_kind(Dice& own, Windows::Where where) {
     const bool any = where == Windows::Where::kAnywhere || where == Windows::Where::kDynamic;
+    if (where == Windows::Where::kDevice)
+        return gpu::Kind::kDevice;
     return any ? staged_test::draw_kind(own) : gpu::Kind::kHost;
 }
 

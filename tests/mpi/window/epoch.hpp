@@ -27,9 +27,10 @@ inline constexpr std::size_t kRegionBytes = kSlotsOfRegion * kSlotBytes;
 
 class Windows {
   public:
-    // kHost: windows over host memory on all ranks; kAllocated: over memory of MPI's; kAnywhere: of every kind;
-    // kDynamic: dynamic windows with regions of every kind, beside windows over host memory.
-    enum class Where { kHost, kAllocated, kAnywhere, kDynamic };
+    // kHost: windows over host memory on all ranks; kAllocated: over memory of MPI's; kDevice: over device memory on
+    // all ranks, which they map where they can; kAnywhere: of every kind; kDynamic: dynamic windows with regions of
+    // every kind, beside windows over host memory.
+    enum class Where { kHost, kAllocated, kDevice, kAnywhere, kDynamic };
     Windows(Dice& own, Where where);
     ~Windows();
     Windows(const Windows&) = delete;

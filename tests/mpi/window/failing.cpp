@@ -4,8 +4,9 @@
 // clang-format off
 // launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@1=CUDA_ERROR_ECC_UNCORRECTABLE -- put
 // launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@2=CUDA_ERROR_ECC_UNCORRECTABLE -- get
-// launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@1=CUDA_ERROR_ECC_UNCORRECTABLE -- create
-// launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@2=CUDA_ERROR_ECC_UNCORRECTABLE -- fence
+// launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@1=CUDA_ERROR_ECC_UNCORRECTABLE -x SWITCHYARD_PEER_POOL=0 -- create
+// launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@2=CUDA_ERROR_ECC_UNCORRECTABLE -x SWITCHYARD_PEER_POOL=0 -- fence
+// launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@1=CUDA_ERROR_ECC_UNCORRECTABLE -- direct
 // launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@1=CUDA_ERROR_ECC_UNCORRECTABLE -- attach
 // launch: -n 1 --gpus 1 -x VGPU_FAULTS=cuMemcpyAsync@3=CUDA_ERROR_ECC_UNCORRECTABLE -- detach
 // clang-format on
@@ -107,6 +108,19 @@ void fence() {
     expect(memory.read() == filled(1), "the window's memory was written");
 }
 
+// Over memory that the ranks map, which is copied by the call itself; the window has missed nothing.
+void direct() {
+    const gpu::Memory memory(gpu::Kind::kDevice, filled(1)), origin(gpu::Kind::kDevice, filled(2));
+    MPI_Win win = MPI_WIN_NULL;
+    expect(create(memory.address(), win) == MPI_SUCCESS, "the window");
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    expect_error(MPI_Put(origin.address(), kCount, MPI_INT, 0, 0, kCount, MPI_INT, win), "MPI_Put");
+    expect(memory.read() == filled(1), "something was put");
+    expect(MPI_Put(origin.address(), kCount, MPI_INT, 0, 0, kCount, MPI_INT, win) == MPI_SUCCESS, "the next call");
+    expect(MPI_Win_unlock(0, win) == MPI_SUCCESS && memory.read() == filled(2), "nothing was put");
+    expect(MPI_Win_free(&win) == MPI_SUCCESS, "MPI_Win_free");
+}
+
 MPI_Win dynamic_window() {
     MPI_Win win = MPI_WIN_NULL;
     MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
@@ -161,6 +175,8 @@ int main(int argc, char** argv) {
         get();
     else if (which == "create")
         create();
+    else if (which == "direct")
+        direct();
     else if (which == "attach")
         attach();
     else if (which == "detach")

@@ -1,9 +1,10 @@
-// What MPI says of windows (MPI 4.0 chapter 12) where a window is device memory: its attributes, what becomes visible
+// What MPI says of windows (MPI 4.0 chapter 12) where host memory stands for the window's device memory, as it does
+// where ranks cannot map each other's: its attributes, what becomes visible
 // to whom at which call, and that nothing is lost of what an owner and others write side by side. The reference is the
 // standard's text.
-// launch: -n 2 --gpus 2
-// launch: -n 3 --gpus 2 -x VGPU_JITTER=5
-// launch: -n 2 --gpus 1 -x SWITCHYARD_PINNED_POOL=0
+// launch: -n 2 --gpus 2 -x SWITCHYARD_PEER_POOL=0
+// launch: -n 3 --gpus 2 -x SWITCHYARD_PEER_POOL=0 -x VGPU_JITTER=5
+// launch: -n 2 --gpus 1 -x SWITCHYARD_PEER_POOL=0 -x SWITCHYARD_PINNED_POOL=0
 #include <mpi.h>
 
 #include <cstdio>

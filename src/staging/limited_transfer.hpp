@@ -11,7 +11,7 @@
 #include "settings/settings.hpp"
 #include "staging/transfer.hpp"
 
-namespace swy::p2p {
+namespace swy::staging {
 
 class LimitedTransfer {
   public:
@@ -19,7 +19,7 @@ class LimitedTransfer {
     explicit LimitedTransfer(const char* late = "both ranks were ready, the transfer did not finish") : late_(late) {}
 
     // Its time begins. Null for a transfer that could not begin.
-    void begin(std::unique_ptr<staging::Transfer> transfer) {
+    void begin(std::unique_ptr<Transfer> transfer) {
         transfer_ = std::move(transfer);
         limit();
     }
@@ -62,16 +62,15 @@ class LimitedTransfer {
     }
 
     const char* const late_;
-    std::unique_ptr<staging::Transfer> transfer_;
+    std::unique_ptr<Transfer> transfer_;
     progress::Deadline deadline_{0};
     bool given_up_ = false;
     bool abandoned_ = false;
 };
 
 // Steps a copy of a message to its end, with MPI's progress; not under the lock. `memory` is what of it is ours.
-// Returns
-// "" or the error.
-inline std::string complete(std::unique_ptr<staging::Transfer> transfer, std::shared_ptr<void> memory) {
+// Returns "" or the error.
+inline std::string complete(std::unique_ptr<Transfer> transfer, std::shared_ptr<void> memory) {
     LimitedTransfer limited("the copy of the message has not ended");
     limited.begin(std::move(transfer));
     while (limited.under_way()) {
@@ -87,4 +86,4 @@ inline std::string complete(std::unique_ptr<staging::Transfer> transfer, std::sh
     return limited.failure();
 }
 
-}  // namespace swy::p2p
+}  // namespace swy::staging
