@@ -50,7 +50,7 @@ class LimitedTransfer {
 
   private:
     inline static const std::string kHangs =
-        "a copy of the message has not ended, twice as long as SWITCHYARD_TIMEOUT says: the program's own work on the "
+        "a copy of the data has not ended, twice as long as SWITCHYARD_TIMEOUT says: the program's own work on the "
         "device may hang";
 
     void limit() { deadline_ = progress::Deadline(settings::values().timeout); }
@@ -71,7 +71,7 @@ class LimitedTransfer {
 // Steps a copy of a message to its end, with MPI's progress; not under the lock. `memory` is what of it is ours.
 // Returns "" or the error.
 inline std::string complete(std::unique_ptr<Transfer> transfer, std::shared_ptr<void> memory) {
-    LimitedTransfer limited("the copy of the message has not ended");
+    LimitedTransfer limited("the copy of the data has not ended");
     limited.begin(std::move(transfer));
     while (limited.under_way()) {
         {

@@ -86,7 +86,7 @@ class Local final : public Transfer {
 
     void check(device::Result result) {
         if (result != 0 && failure_.empty())
-            failure_ = fmt::format("copying the message within the process failed: {}", pack::Packer::describe(result));
+            failure_ = fmt::format("copying the data within the process failed: {}", pack::Packer::describe(result));
     }
 
     const pack::Direction direction_;

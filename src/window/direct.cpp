@@ -17,6 +17,7 @@
 #include "datatype/prefix.hpp"
 #include "device/device.hpp"
 #include "error/error.hpp"
+#include "pack/reduce.hpp"
 #include "progress/engine.hpp"
 #include "real.hpp"
 #include "settings/settings.hpp"
@@ -85,27 +86,53 @@ std::string copy(const pack::Payload& to, const pack::Payload& from) {
 }
 
 // Combines elements of a predefined type, packed, as MPI_Reduce_local does.
-int reduce(const Bytes& with, Bytes& into, MPI_Datatype element, MPI_Op op) {
-    const auto layout = datatype::layout_of(element);
-    const auto extent = static_cast<std::size_t>(layout->extent);
-    constexpr std::size_t kAtOnce = std::size_t{1} << 20;  // elements
-    for (std::size_t at = 0; at < into.size();) {
-        const std::size_t length = std::min(into.size() - at, kAtOnce * layout->size), count = length / layout->size;
-        int code = MPI_SUCCESS;
-        if (layout->contiguous) {
-            code = real::Reduce_local(with.data() + at, into.data() + at, static_cast<int>(count), element, op);
-        } else {  // one with a gap, of those for MPI_MINLOC and MPI_MAXLOC
-            Bytes one(count * extent), other(count * extent);
-            datatype::set_first_bytes(*layout, one.data(), count, std::span(with).subspan(at, length));
-            datatype::set_first_bytes(*layout, other.data(), count, std::span(into).subspan(at, length));
-            code = real::Reduce_local(one.data(), other.data(), static_cast<int>(count), element, op);
-            datatype::first_bytes(*layout, other.data(), count, std::span(into).subspan(at, length));
-        }
-        if (code != MPI_SUCCESS)
-            return code;
-        at += length;
-    }
-    return MPI_SUCCESS;
+int reduce(const std::byte* with, std::byte* into, std::size_t count, const datatype::Layout& layout, MPI_Op op) {
+    if (layout.contiguous)
+        return real::Reduce_local(with, into, static_cast<int>(count), layout.element, op);
+    // A type with a gap, of those for MPI_MINLOC and MPI_MAXLOC.
+    const auto extent = static_cast<std::size_t>(layout.extent);
+    Bytes one(count * extent), other(count * extent);
+    datatype::set_first_bytes(layout, one.data(), count, {with, count * layout.size});
+    datatype::set_first_bytes(layout, other.data(), count, {into, count * layout.size});
+    const int code = real::Reduce_local(one.data(), other.data(), static_cast<int>(count), layout.element, op);
+    datatype::first_bytes(layout, other.data(), count, {into, count * layout.size});
+    return code;
+}
+
+// Combines the target's elements with packed ones, on the host.
+std::string reduce(const Bytes& with, const pack::Payload& target, MPI_Op op) {
+    const auto layout = datatype::layout_of(target.layout->element);
+    const std::size_t all = with.size() / layout->size;
+    constexpr std::size_t kAtOnce = std::size_t{1} << 20;
+    const auto elements = memory_of(with.size());
+    std::string failure = read(target, elements);
+    for (std::size_t done = 0; done < all && failure.empty(); done += kAtOnce)
+        if (reduce(with.data() + done * layout->size, elements->data() + done * layout->size,
+                   std::min(kAtOnce, all - done), *layout, op) != MPI_SUCCESS)
+            failure = "MPI cannot combine these elements";
+    return failure.empty() ? write(target, elements) : failure;
+}
+
+// Finds the kernel that combines the target's elements with the origin's on a device. Returns false where none does.
+bool find_kernel(const Call& call, const pack::Payload& origin, const pack::Payload& target, pack::Reducing& kernel) {
+    const MPI_Datatype element = target.layout->element;
+    if (!origin.contiguous || !target.contiguous || element == MPI_DATATYPE_NULL)
+        return false;
+    const auto count = static_cast<MPI_Count>(target.bytes / datatype::size_of(element));
+    const Operand operands[] = {
+        {.address = origin.data, .count = count, .type = element, .access = Access::kIn, .shape = Shape::kOne},
+        {.address = target.data, .count = count, .type = element, .access = Access::kInOut, .shape = Shape::kOne}};
+    const Call local{.id = CallId::kReduceLocal, .owner = call.owner, .operands = operands, .op = call.op};
+    return pack::prepare(local, kernel) == Reason::kNone;
+}
+
+std::string swap(const pack::Payload& target, const Bytes& compared, const std::shared_ptr<Bytes>& given,
+                 const pack::Payload& result) {
+    const auto seen = memory_of(target.bytes);
+    std::string failure = read(target, seen);
+    if (failure.empty() && *seen == compared)
+        failure = write(target, given);
+    return failure.empty() ? write(result, seen) : failure;
 }
 
 // Tells whether the target's data lies within its window, relative to which `disp` is in bytes.
@@ -152,9 +179,10 @@ std::shared_ptr<Direct> Direct::make(const Call& call, int& code) {
     code = MPI_SUCCESS;
     const MPI_Comm comm = call.owner.comm;
     const Operand& memory = call.operands.front();
-    comm::State* const state = comm != MPI_COMM_NULL && memory.count >= 0 ? comm::of(comm) : nullptr;
+    const bool valid = comm != MPI_COMM_NULL && memory.count >= 0 && call.made->disp_unit > 0;  // else MPI tells
+    comm::State* const state = valid ? comm::of(comm) : nullptr;
     if (state == nullptr || state->inter || state->spans_jobs)
-        return nullptr;  // on all ranks, but for errors of which MPI tells
+        return nullptr;
     const Memory mine = examine(memory);
     const bool together = state->one_host || state->size == 1;
     const std::array<int, 2> facts{mine.any ? 0 : 1, mine.possible && together ? 1 : 0};
@@ -287,39 +315,41 @@ std::string Direct::move(const Call& call, const pack::Payload& target) {
 
 // The calls that read and change their target at once, of which MPI makes each element's one after the other.
 std::string Direct::combine(const Call& call, const pack::Payload& target) {
-    const bool swaps = plain(call.id) == CallId::kCompareAndSwap;
-    const auto given = memory_of(target.bytes), compared = memory_of(swaps ? target.bytes : 0);
-    std::string failure;
-    if (call.op != MPI_NO_OP) {
-        const pack::Payload origin = pack::payload_of(call, call.operands.front());
-        if (origin.bytes != target.bytes)
-            return fmt::format("{} bytes at the origin, {} at the target", origin.bytes, target.bytes);
-        failure = read(origin, given);
-    }
+    const bool swaps = plain(call.id) == CallId::kCompareAndSwap, ignores_origin = call.op == MPI_NO_OP;
+    const bool reduces = !swaps && !ignores_origin && call.op != MPI_REPLACE;
+    pack::Payload origin, result;
+    if (!ignores_origin)
+        origin = pack::payload_of(call, call.operands.front());
+    if (call.operands.size() > 1)
+        result = pack::payload_of(call, call.operands.back());
+    for (const pack::Payload* other :
+         {ignores_origin ? nullptr : &origin, call.operands.size() > 1 ? &result : nullptr})
+        if (other != nullptr && other->bytes != target.bytes)
+            return fmt::format("{} bytes at the origin, {} at the target", other->bytes, target.bytes);
+    if (target.bytes == 0)
+        return {};
+    pack::Reducing kernel;
+    const bool by_kernel = reduces && find_kernel(call, origin, target, kernel);
+    const auto given = memory_of((reduces && !by_kernel) || swaps ? target.bytes : 0);
+    const auto compared = memory_of(swaps ? target.bytes : 0);
+    std::string failure = given->empty() ? "" : read(origin, given);
     if (failure.empty() && swaps)
         failure = read(pack::payload_of(call, call.operands[1]), compared);
-    if (!failure.empty() || target.bytes == 0)
+    if (!failure.empty())
         return failure;
-    const auto seen = memory_of(target.bytes), changed = memory_of(target.bytes);
-    {
-        const std::scoped_lock one_at_a_time(accumulates_);
-        real::Win_lock(MPI_LOCK_EXCLUSIVE, call.root, 0, exclusive_);
-        failure = read(target, seen);
-        *changed = *seen;
-        if (swaps)
-            *changed = *seen == *compared ? *given : *seen;
-        else if (call.op == MPI_REPLACE)
-            *changed = *given;
-        else if (call.op != MPI_NO_OP && failure.empty())
-            if (reduce(*given, *changed, target.layout->element, call.op) != MPI_SUCCESS)
-                failure = "MPI cannot combine these elements";
-        if (failure.empty() && *changed != *seen)
-            failure = write(target, changed);
-        real::Win_unlock(call.root, exclusive_);
+    const std::scoped_lock one_at_a_time(accumulates_);
+    if (real::Win_lock(MPI_LOCK_EXCLUSIVE, call.root, 0, exclusive_) != MPI_SUCCESS)
+        return "MPI cannot lock the target";
+    if (swaps) {
+        failure = swap(target, *compared, given, result);
+    } else {
+        if (result.bytes != 0)
+            failure = copy(result, target);
+        if (failure.empty() && !ignores_origin)
+            failure = !reduces ? copy(target, origin) : by_kernel ? pack::run(kernel) : reduce(*given, target, call.op);
     }
-    if (!failure.empty() || call.operands.size() == 1)
-        return failure;
-    return write(pack::payload_of(call, call.operands.back()), seen);
+    real::Win_unlock(call.root, exclusive_);
+    return failure;
 }
 
 }  // namespace swy::window

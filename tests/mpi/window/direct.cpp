@@ -174,6 +174,35 @@ void atomics() {
     }
 }
 
+// Sums and products of whole windows, from device memory to device memory, and what was there before.
+void large_accumulates() {
+    const Window window;
+    std::vector<int> ones(kInts, 1);
+    std::vector<std::byte> bytes(kInts * kInt);
+    std::memcpy(bytes.data(), ones.data(), bytes.size());
+    const gpu::Memory origin(gpu::Kind::kDevice, bytes);
+    gpu::Memory before(gpu::Kind::kDevice, kInts * kInt);
+    MPI_Win_fence(0, window.win);
+    MPI_Accumulate(origin.address(), kInts, MPI_INT, 0, 0, kInts, MPI_INT, MPI_SUM, window.win);
+    MPI_Win_fence(0, window.win);
+    MPI_Get_accumulate(origin.address(), kInts, MPI_INT, before.address(), kInts, MPI_INT, 0, 0, kInts, MPI_INT,
+                       MPI_SUM, window.win);
+    MPI_Win_fence(0, window.win);
+    for (const int i : {0, 1, kInts - 1}) {
+        int value = 0;
+        gpu::Driver::get().copy(&value, before.at(static_cast<std::size_t>(i) * kInt), kInt);
+        expect(value >= initial(0, i) + size && value < initial(0, i) + 2 * size, "what MPI_Get_accumulate found");
+        if (rank == 0)
+            expect(window.at(i) == initial(0, i) + 2 * size, "sums of a whole window");
+    }
+    MPI_Win_fence(0, window.win);
+    if (rank == size - 1)
+        MPI_Accumulate(origin.address(), kInts, MPI_INT, 0, 0, kInts, MPI_INT, MPI_REPLACE, window.win);
+    MPI_Win_fence(0, window.win);
+    if (rank == 0)
+        expect(window.at(0) == 1 && window.at(kInts - 1) == 1 && window.untouched_around(), "MPI_REPLACE");
+}
+
 // A type with a gap between its two parts, and derived ones of it.
 void pairs() {
     struct Pair {
@@ -354,6 +383,12 @@ void refused() {
     expect(MPI_Put(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, window.win) == MPI_SUCCESS, "MPI_PROC_NULL");
     expect(MPI_Put(&value, 0, MPI_INT, 0, 0, 0, MPI_INT, window.win) == MPI_SUCCESS, "no elements");
     MPI_Win_unlock_all(window.win);
+    MPI_Win none = MPI_WIN_NULL;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    expect(MPI_Win_create(window.base(), window.bytes(), 0, MPI_INFO_NULL, MPI_COMM_WORLD, &none) != MPI_SUCCESS,
+           "a displacement unit of 0");
+    expect(MPI_Win_create(window.base(), -1, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &none) != MPI_SUCCESS, "a size of -1");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     if (!Window::empty_on(rank))
         expect(window.at(0) == initial(rank, 0) && window.at(kInts - 1) == initial(rank, kInts - 1) &&
                    window.untouched_around(),
@@ -379,6 +414,8 @@ int main(int argc, char** argv) {
     const bool fetches = !separate || OMPI_MAJOR_VERSION >= 5 || !mpi_test::over("ucx");
     if (fetches)
         atomics();
+    if (fetches)
+        large_accumulates();
     pairs();
     groups();
     if (fetches)
