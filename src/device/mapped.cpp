@@ -11,6 +11,27 @@
 #include "settings/settings.hpp"
 
 namespace swy::device {
+namespace {
+
+// The driver counts how often a context has opened an allocation.
+CUresult open_allocation(Context context, const MemoryHandle& handle, std::byte*& data) {
+    const Driver* d = driver();
+    if (d == nullptr || !can_map())
+        return CUDA_ERROR_NOT_SUPPORTED;
+    const ContextScope scope(context);
+    CUipcMemHandle name{};
+    static_assert(sizeof name == sizeof handle);
+    std::memcpy(&name, handle.data(), handle.size());
+    CUdeviceptr address = 0;
+    auto result = static_cast<CUresult>(scope.result());
+    if (result == CUDA_SUCCESS)
+        result = d->ipc_open(&address, name, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    if (result == CUDA_SUCCESS)
+        data = reinterpret_cast<std::byte*>(address);
+    return result;
+}
+
+}  // namespace
 
 bool can_map() {
     const Driver* d = driver();
@@ -71,18 +92,11 @@ std::byte* ContextPool::map(const MemoryHandle& handle) {
         if (const auto found = mappings_.find(handle); found != mappings_.end())
             return found->second;
     }
-    const Driver* d = driver();
-    if (d == nullptr || !can_map())
-        return nullptr;
-    const ContextScope scope(context_);
-    CUipcMemHandle name{};
-    std::memcpy(&name, handle.data(), handle.size());
-    CUdeviceptr address = 0;
-    if (scope.result() != CUDA_SUCCESS ||
-        d->ipc_open(&address, name, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS)
+    std::byte* data = nullptr;
+    if (open_allocation(context_, handle, data) != CUDA_SUCCESS)
         return nullptr;
     const std::scoped_lock lock(mutex_);
-    return mappings_[handle] = reinterpret_cast<std::byte*>(address);
+    return mappings_[handle] = data;
 }
 
 bool ContextPool::unmap() noexcept {
@@ -163,25 +177,13 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
     return *this;
 }
 
-// The driver counts how often an allocation has been opened in a context.
 Result Mapping::open(Context context, const MemoryHandle& handle, Mapping& mapping) {
     Mapping made;
     if (const Result result = ContextPool::of(context, made.pool_); result != CUDA_SUCCESS)
         return result;
-    const Driver* d = driver();
-    if (d == nullptr || !can_map())
-        return CUDA_ERROR_NOT_SUPPORTED;
-    const ContextScope scope(context);
-    CUipcMemHandle name{};
-    std::memcpy(&name, handle.data(), handle.size());
-    CUdeviceptr address = 0;
-    auto result = static_cast<CUresult>(scope.result());
+    const Result result = open_allocation(context, handle, made.data_);
     if (result == CUDA_SUCCESS)
-        result = d->ipc_open(&address, name, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-    if (result == CUDA_SUCCESS) {
-        made.data_ = reinterpret_cast<std::byte*>(address);
         mapping = std::move(made);
-    }
     return result;
 }
 
