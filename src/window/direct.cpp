@@ -199,7 +199,9 @@ std::shared_ptr<Direct> Direct::make(const Call& call, int& code) {
     const Exposed told{mine.handle, mine.offset, made->own_.bytes, made->own_.disp_unit};
     std::vector<Exposed> all(static_cast<std::size_t>(state->size));
     code = real::Allgather(&told, sizeof told, MPI_BYTE, all.data(), sizeof told, MPI_BYTE, made->comm_);
-    int mapped = code == MPI_SUCCESS && made->map(mine.context, all) ? 1 : 0, all_mapped = 0;
+    const bool works = code == MPI_SUCCESS && !made->await_program() && made->map(mine.context, all);
+    const int mapped = works ? 1 : 0;
+    int all_mapped = 0;
     const int agreed = real::Allreduce(&mapped, &all_mapped, 1, MPI_INT, MPI_MIN, made->comm_);
     if (code != MPI_SUCCESS || agreed != MPI_SUCCESS || all_mapped == 0)
         return nullptr;

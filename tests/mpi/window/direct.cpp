@@ -6,6 +6,7 @@
 // launch: -n 3 --gpus 1
 // launch: -n 2 --gpus 2 -x SWITCHYARD_NCCL=0
 // launch: -n 1 --gpus 1
+// launch: -n 2 --gpus 2 -x SWITCHYARD_SYNC=device
 // launch: -n 3 --gpus 3 -x VGPU_FAULTS=cuIpcOpenMemHandle_v2[1]@1=CUDA_ERROR_PEER_ACCESS_UNSUPPORTED -- separate
 // launch: -n 2 --gpus 2 -x VGPU_FAULTS=cuIpcGetMemHandle[0]@1=CUDA_ERROR_NOT_SUPPORTED -- separate
 // launch: -n 2 --gpus 2 -x SWITCHYARD_PEER_POOL=0 -- separate
@@ -330,18 +331,67 @@ void freed_beside_collectives() {
     }
 }
 
+constexpr unsigned kNonBlocking = 1;  // of a CUDA stream
 std::atomic<bool> opened{false};
 void wait_until_opened(void*) {
     while (!opened)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// So does one beside what the program has queued and ends later: unmapping waits for all of that.
+// With SWITCHYARD_SYNC=device, what the program has queued for its window is there for others after MPI_Win_create, and
+// after each call that ends what the owner may store.
+void queued_stores() {
+    gpu::Driver& driver = gpu::Driver::get();
+    void* stream = nullptr;
+    gpu::Driver::check("cuStreamCreate", driver.call<int(void**, unsigned)>("cuStreamCreate")(&stream, kNonBlocking));
+    gpu::Memory memory(gpu::Kind::kDevice, kInts * kInt);
+    unsigned char value = 0;
+    const auto store_later = [&] {
+        // One rank's alone is late, so that no other finds it there for having waited for its own.
+        if (rank == 0)
+            gpu::Driver::check(
+                "cuLaunchHostFunc",
+                driver.call<int(void*, void (*)(void*), void*)>("cuLaunchHostFunc")(
+                    stream, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }, nullptr));
+        gpu::Driver::check("cuMemsetD8Async", driver.call<int(void*, unsigned char, std::size_t, void*)>(
+                                                  "cuMemsetD8Async")(memory.address(), ++value, kInts * kInt, stream));
+    };
+    MPI_Win win = MPI_WIN_NULL;
+    const auto others = [&](const char* after) {
+        int found = 0;
+        MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win);
+        MPI_Get(&found, 1, MPI_INT, next, kInts - 1, 1, MPI_INT, win);
+        MPI_Win_unlock(next, win);
+        expect(found == 0x01010101 * value, std::string("what the owner has queued before ") + after);
+        MPI_Barrier(MPI_COMM_WORLD);
+    };
+    store_later();
+    MPI_Win_create(memory.address(), kInts * kInt, kInt, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    others("MPI_Win_create");
+    MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
+    store_later();
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    others("MPI_Win_fence");
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win);
+    store_later();
+    MPI_Win_unlock(rank, win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    others("MPI_Win_unlock");
+    MPI_Win_lock_all(0, win);
+    store_later();
+    MPI_Win_sync(win);
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    others("MPI_Win_sync");
+    MPI_Win_free(&win);
+    gpu::Driver::check("cuStreamDestroy", driver.call<int(void*)>("cuStreamDestroy_v2")(stream));
+}
+
+// A window ends beside what the program has queued and ends later, too: unmapping waits for all of that.
 void freed_beside_the_programs_work() {
     gpu::Driver& driver = gpu::Driver::get();
     Window window;
     void* stream = nullptr;
-    constexpr unsigned kNonBlocking = 1;
     gpu::Driver::check("cuStreamCreate", driver.call<int(void**, unsigned)>("cuStreamCreate")(&stream, kNonBlocking));
     opened = false;
     gpu::Driver::check("cuLaunchHostFunc", driver.call<int(void*, void (*)(void*), void*)>("cuLaunchHostFunc")(
@@ -420,6 +470,8 @@ int main(int argc, char** argv) {
     groups();
     if (fetches)
         requests();
+    if (const char* sync = std::getenv("SWITCHYARD_SYNC"); sync != nullptr && std::string(sync) == "device")
+        queued_stores();
     freed_beside_collectives();
     freed_beside_the_programs_work();
     refused();
