@@ -135,6 +135,25 @@ std::string swap(const pack::Payload& target, const Bytes& compared, const std::
     return failure.empty() ? write(result, seen) : failure;
 }
 
+// Keeps the accumulates of other ranks to the target away while it lives.
+class Exclusive {
+  public:
+    Exclusive(MPI_Win win, int target)
+        : win_(win), target_(target), held_(real::Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win) == MPI_SUCCESS) {}
+    ~Exclusive() {
+        if (held_)
+            real::Win_unlock(target_, win_);
+    }
+    Exclusive(const Exclusive&) = delete;
+    Exclusive& operator=(const Exclusive&) = delete;
+    explicit operator bool() const { return held_; }
+
+  private:
+    const MPI_Win win_;
+    const int target_;
+    const bool held_;
+};
+
 // Tells whether the target's data lies within its window, relative to which `disp` is in bytes.
 bool lies_within(const datatype::Layout& layout, MPI_Count count, MPI_Aint disp, MPI_Aint bytes) {
     MPI_Aint last = 0, begin = 0, end = 0;
@@ -340,18 +359,16 @@ std::string Direct::combine(const Call& call, const pack::Payload& target) {
     if (!failure.empty())
         return failure;
     const std::scoped_lock one_at_a_time(accumulates_);
-    if (real::Win_lock(MPI_LOCK_EXCLUSIVE, call.root, 0, exclusive_) != MPI_SUCCESS)
+    const Exclusive alone(exclusive_, call.root);
+    if (!alone)
         return "MPI cannot lock the target";
-    if (swaps) {
-        failure = swap(target, *compared, given, result);
-    } else {
-        if (result.bytes != 0)
-            failure = copy(result, target);
-        if (failure.empty() && !ignores_origin)
-            failure = !reduces ? copy(target, origin) : by_kernel ? pack::run(kernel) : reduce(*given, target, call.op);
-    }
-    real::Win_unlock(call.root, exclusive_);
-    return failure;
+    if (swaps)
+        return swap(target, *compared, given, result);
+    if (result.bytes != 0)
+        failure = copy(result, target);
+    if (!failure.empty() || ignores_origin)
+        return failure;
+    return !reduces ? copy(target, origin) : by_kernel ? pack::run(kernel) : reduce(*given, target, call.op);
 }
 
 }  // namespace swy::window
