@@ -12,6 +12,7 @@ MEANINGS = {
 OF_LISTS = "NCCL where each buffer of a process is on a device of its own and all ranks can, else staged"
 
 OF_WINDOWS = "the origin's work on the target's memory where the window's ranks map it, else staged"
+ALL = (*filter(None, MEANINGS.values()), OF_LISTS, OF_WINDOWS)
 
 
 def meaning(row):
@@ -45,7 +46,7 @@ def line(row):
 
 def summary(rows):
     lines = ["| device buffers are | functions |", "| --- | --- |"]
-    for what in (*filter(None, MEANINGS.values()), OF_LISTS, OF_WINDOWS):
+    for what in ALL:
         lines.append(f"| {what} | {sum(meaning(r) == what for r in rows)} |")
     lines.append(f"| not there: the function carries none | {sum(not meaning(r) for r in rows)} |")
     return "\n".join(lines) + "\n"

@@ -16,7 +16,9 @@ has Switchyard in force; made from the table of calls of which the library is ma
 .Pp
 The carriers are
 .Cm nccl ,
-device to device, and
+device to device,
+.Cm peer ,
+through device memory that processes of a host map, and
 .Cm staged ,
 by way of host memory.
 Where a line names NCCL, it carries what is large enough
@@ -40,7 +42,7 @@ def page(rows, families):
         if not inside:
             continue
         parts.append(f".Sh {title.upper()}\n.Bl -tag -width Ds\n")
-        for meaning in (*write_coverage.MEANINGS.values(), write_coverage.OF_LISTS):
+        for meaning in write_coverage.ALL:
             names = [row.name for row in inside if write_coverage.meaning(row) == meaning]
             if names:
                 parts.append(f".It {words(meaning)}\n" + " ,\n".join(f".Fn {name}" for name in names) + "\n")
