@@ -94,6 +94,12 @@ extern "C" SWY_EXPORT int MPI_Win_detach(MPI_Win win, const void* base) {
 }
 SWY_PAIR(MPI_Win_detach)
 
+extern "C" SWY_EXPORT int MPI_Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr) {
+    return window::is_direct(win) ? window::refuse_shared_query(win)
+                                  : real::Win_shared_query(win, rank, size, disp_unit, baseptr);
+}
+SWY_PAIR(MPI_Win_shared_query)
+
 extern "C" SWY_EXPORT int MPI_Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
     const int code = real::Win_get_attr(win, win_keyval, attribute_val, flag);
     if (window::none_known() || code != MPI_SUCCESS || *flag == 0)

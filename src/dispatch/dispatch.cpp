@@ -70,8 +70,9 @@ comm::OperationId name_of(const Call& call) {
 
 // A call that waits for other ranks before its route is known.
 struct Begun {
-    Begun(const Call& call, const comm::State& comm)
-        : since(report::enabled ? std::chrono::steady_clock::now() : report::Time()), flight(call.id, call.owner) {
+    explicit Begun(const Call& call)
+        : since(report::enabled ? std::chrono::steady_clock::now() : report::Time()), flight(call.id, call.owner) {}
+    Begun(const Call& call, const comm::State& comm) : Begun(call) {
         if (report::flight::on) [[unlikely]]
             flight.is_collective(comm.order != nullptr ? comm.order->number() : 0, comm.agreed_calls + 1);
     }
@@ -319,21 +320,26 @@ int one_sided(const Call& call, Real real) {
 
 // Makes a window, or attaches memory to one.
 int exposed(const Call& call, Real real) {
+    std::optional<Begun> begun;
     if (call.made != nullptr && call::job_agrees) {
+        begun.emplace(call);
         int code = MPI_SUCCESS;
         const bool made = [&] {
             const call::Inside guard;
             return window::create_direct(call, code);
         }();
         if (made)
-            return reported(call, {Carrier::kPeer, Reason::kNone}, [code] { return code; });
+            return reported(
+                call, {Carrier::kPeer, Reason::kNone}, [code] { return code; }, &*begun);
     }
+    Begun* const since = begun ? &*begun : nullptr;
     const coll::Presence presence = coll::on_device(call);
     if (presence == coll::Presence::kNothing || settings::values().cuda_aware_mpi)
-        return host(call, real);
+        return host(call, real, since);
     const call::Inside guard;
-    return reported(call, {Carrier::kStaged, Reason::kOutsideNccl},
-                    [&] { return call.made != nullptr ? window::create(call, real) : window::attach(call, real); });
+    return reported(
+        call, {Carrier::kStaged, Reason::kOutsideNccl},
+        [&] { return call.made != nullptr ? window::create(call, real) : window::attach(call, real); }, since);
 }
 
 int matched(const Call& call, Real real) {

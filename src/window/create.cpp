@@ -47,6 +47,13 @@ int perform(const Call& call) {
     return find(call.owner.win)->direct->perform(call);
 }
 
+int refuse_shared_query(MPI_Win win) {
+    return error::raise(Owner(win), MPI_ERR_RMA_FLAVOR,
+                        comm::where(CallId::kWinSharedQuery, Owner(win)) +
+                            ": the window was made by MPI_Win_create: only windows of MPI_Win_allocate_shared can be "
+                            "asked for other ranks' memory");
+}
+
 bool attribute(MPI_Win win, int keyval, void*& value) {
     static int separate = MPI_WIN_SEPARATE;
     const std::shared_ptr<State> state = find(win);

@@ -36,6 +36,8 @@ bool create_direct(const Call& call, int& code);
 bool is_direct(MPI_Win win);
 // Makes a one-sided call on such a window, complete when this returns. Throws std::bad_alloc.
 int perform(const Call& call);
+// Raises the error of an MPI_Win_shared_query on such a window: MPI's own window beneath it is one of shared memory.
+int refuse_shared_query(MPI_Win win);
 
 // What MPI_Win_get_attr tells of a window with device memory; false where MPI's own answer is right. `value` is what C
 // gets: the base, or where the number is.

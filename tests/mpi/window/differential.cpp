@@ -9,9 +9,11 @@
 // launch: -n 2 --gpus 2 -- 200 anywhere
 // launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 150 anywhere
 // launch: -n 4 --gpus 2 -x SWITCHYARD_PINNED_POOL=4096 -- 100 anywhere
+// launch: -n 8 --gpus 4 -x VGPU_JITTER=5 -- 30 anywhere
 // launch: -n 2 --gpus 2 -- 200 device
 // launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 150 device
 // launch: -n 4 --gpus 2 -x SWITCHYARD_PINNED_POOL=4096 -- 100 device
+// launch: -n 8 --gpus 4 -x VGPU_JITTER=5 -- 30 device
 // launch: -n 2 --gpus 2 -x SWITCHYARD_PEER_POOL=0 -- 60 device
 // launch: -n 2 --gpus 2 -- 150 dynamic
 // launch: -n 3 --gpus 3 -x VGPU_JITTER=5 -- 100 dynamic
