@@ -16,6 +16,7 @@
 #include "comm/losses.hpp"
 #include "comm/suggest.hpp"
 #include "comm/unique_ids.hpp"
+#include "error/loss.hpp"
 #include "error/required.hpp"
 #include "nccl/library.hpp"
 #include "nccl/member.hpp"
@@ -45,6 +46,8 @@ class LaunchFailures final : public nccl::Failures {
     ~LaunchFailures() override { forget_failures(what_); }
     LaunchFailures(const LaunchFailures&) = delete;
     LaunchFailures& operator=(const LaunchFailures&) = delete;
+
+    bool may_be_explained() override { return error::survives && !all_hear_of_it(world_); }
 
     void tell(const std::string& why) override {
         if (!all_hear_of_it(world_))

@@ -44,12 +44,14 @@ inline constexpr std::size_t kUniqueIdBytes = 128;
 using UniqueId = std::array<std::byte, kUniqueIdBytes>;
 
 // How the members of a group learn that one of them has failed: NCCL does not report it to the others, which wait for
-// the failed member. Whoever makes the communicator provides this. Neither function blocks.
+// the failed member. Whoever makes the communicator provides this. No function blocks.
 class Failures {
   public:
     virtual ~Failures() = default;
     virtual void tell(const std::string& why) = 0;
     virtual std::string known() = 0;  // which member has failed and why; "" if none is known to have
+    // May MPI yet hear that a member's process has ended, where NCCL has failed for that?
+    virtual bool may_be_explained() = 0;
 };
 
 struct Counters {  // of members of this process, since MPI_Init
@@ -184,6 +186,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     // Tells whether another member has failed in what is launched on this communicator; the text is that of
     // Failures::known().
     std::string failure_elsewhere();
+    bool may_be_explained() { return failures_ != nullptr && failures_->may_be_explained(); }
 
     // To be called after an error on any member: tells the other members, unless they are how it became known, and
     // aborts the communicator.

@@ -13,6 +13,10 @@
 namespace swy::nccl {
 namespace {
 
+// How long MPI may take to hear of a process's end after NCCL has lost its connection to it: the launcher tells, by way
+// of other hosts.
+constexpr std::chrono::seconds kHearsay{2};
+
 // NCCL forbids that two threads launch on one device at once (NCCL guide, "Thread safety").
 std::mutex launch_mutex;
 
@@ -217,8 +221,13 @@ void Operation::look_whether_launched() {
 bool Operation::step() {
     if (state_ == State::kNew || state_ == State::kDone)
         return false;
+    if (state_ == State::kFailed) {
+        if (explained())
+            state_ = State::kDone;
+        return done();
+    }
     bool moved = advance();
-    if (!done())
+    if (state_ < State::kFailed)
         if (std::string other = communicator_->failure_elsewhere(); !other.empty()) {
             end(std::move(other));
             moved = true;
@@ -230,8 +239,13 @@ bool Operation::step() {
 // Tells the other ranks, which wait in NCCL for this rank's part. Must not be called while the handles are held, since
 // the communicator is aborted.
 void Operation::tell_failure() {
-    if (done() && !failure_.empty())
+    if (state_ >= State::kFailed && !failure_.empty())
         communicator_->fail(failure_);
+}
+
+bool Operation::explained() const {
+    return failure_.empty() || !communicator_->may_be_explained() ||
+           std::chrono::steady_clock::now() >= failed_at_ + kHearsay;
 }
 
 bool Operation::advance() {
@@ -258,7 +272,7 @@ bool Operation::advance() {
         end(device::describe(failed));
     else if (finished)
         end({});
-    return done();
+    return state_ >= State::kFailed;
 }
 
 void Operation::end(std::string failure) {
@@ -266,7 +280,8 @@ void Operation::end(std::string failure) {
         body_->give_up();
     leave_others();
     failure_ = std::move(failure);
-    state_ = State::kDone;
+    failed_at_ = std::chrono::steady_clock::now();
+    state_ = explained() ? State::kDone : State::kFailed;
 }
 
 // The caller holds the handles, or the communicator has been aborted and nothing is launched any more.
@@ -276,9 +291,10 @@ void Operation::leave_others() {
 }
 
 std::optional<std::string> ended(const Operation& operation, const progress::Deadline& deadline) {
-    if (operation.done())
+    const bool late = !operation.done() && deadline.passed();
+    if (operation.done() || (late && !operation.failure().empty()))
         return operation.failure();
-    if (deadline.passed())
+    if (late)
         return deadline.why() + ": all ranks had entered the call, the transfer did not finish";
     return std::nullopt;
 }

@@ -2,6 +2,7 @@
 // it on the streams), done. src/coll, src/ext/multi and p2p own these and determine the order of launches.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,7 +36,8 @@ class Operation {
     // Tells whether NCCL has finished the launch, so that other operations may be launched on the communicator.
     bool launch_finished() const { return state_ >= State::kRunning; }
     bool done() const { return state_ == State::kDone; }
-    // Valid once done(); "" is success, otherwise the communicator has been aborted and the other members told.
+    // "" once done() is success. Otherwise the communicator has been aborted and the other members told, although the
+    // operation may not be done before the cause is known.
     const std::string& failure() const { return failure_; }
     Communicator& communicator() { return *communicator_; }
 
@@ -47,8 +49,9 @@ class Operation {
                                device::Stream& programs, std::shared_ptr<void>* in_graph = nullptr);
 
   private:
-    // kWaiting: for other operations to end, since ranks have to be connected.
-    enum class State : std::uint8_t { kNew, kWaiting, kLaunching, kRunning, kDone };
+    // kWaiting: for other operations to end, since ranks have to be connected. kFailed: for MPI to hear of the process
+    // whose end may be the cause (Failures::may_be_explained).
+    enum class State : std::uint8_t { kNew, kWaiting, kLaunching, kRunning, kFailed, kDone };
     class Body;
     void begin();
     bool advance();
@@ -56,6 +59,7 @@ class Operation {
     void look_whether_launched();
     void leave_others();
     void end(std::string failure);
+    bool explained() const;
     void tell_failure();
 
     const std::shared_ptr<Communicator> communicator_;
@@ -63,6 +67,7 @@ class Operation {
     State state_ = State::kNew;
     bool counts_ = false;  // among the communicator's launches that have not ended
     std::string failure_;
+    std::chrono::steady_clock::time_point failed_at_;
 };
 
 // Runs a job on the communicator's streams and waits, driving MPI's progress. Returns "" or the error: the communicator

@@ -2,8 +2,8 @@
 // --with-ft ulfm`). Every rank that needs the dead one gets MPIX_ERR_PROC_FAILED or MPIX_ERR_REVOKED within seconds,
 // what returns MPI_SUCCESS is compared with arithmetic, and MPI_Finalize succeeds. Driven by survivors.test:
 //   survivors CALL KIND COUNT [WHO AT]
-// KIND is device or host, COUNT the number of ints. Rank WHO ends itself before round AT, or in MPI_Finalize's place
-// where AT is "end"; without these two VGPU_FAULTS ends one.
+// KIND is device or host, COUNT the number of ints. Rank WHO ends itself before round AT, half a second after it began it
+// where a plus follows, or in MPI_Finalize's place where AT is "end"; without these two VGPU_FAULTS ends one.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <mpix_switchyard.h>
@@ -19,6 +19,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../collective_forms.hpp"
@@ -264,6 +265,7 @@ int main(int argc, char** argv) {
     const bool dies = argc > 5 && std::atoi(argv[4]) == original;
     const bool at_end = argc > 5 && std::string(argv[5]) == "end";
     const int at = argc > 5 && !at_end ? std::atoi(argv[5]) : -1;
+    const bool later = argc > 5 && std::string(argv[5]).back() == '+';
     if (kind == gpu::Kind::kDevice)
         gpu::Driver::get().use(original % gpu::Driver::get().devices);
     forms::current = row.form;
@@ -273,7 +275,12 @@ int main(int argc, char** argv) {
     let_set_up(ranks);
     int round = 0;
     for (int shrinks = 0; round >= 0 && round < kRounds;) {
-        if (dies && round == at)
+        if (dies && round == at && later)
+            std::thread([] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(500));
+                kill(getpid(), SIGKILL);
+            }).detach();
+        else if (dies && round == at)
             raise(SIGKILL);
         bool well = do_round(row, kind, count, round, ranks);
         if (well && ++round == kRounds && !at_end)  // those that are through with their work may be needed again
