@@ -2,8 +2,8 @@
 // --with-ft ulfm`). Every rank that needs the dead one gets MPIX_ERR_PROC_FAILED or MPIX_ERR_REVOKED within seconds,
 // what returns MPI_SUCCESS is compared with arithmetic, and MPI_Finalize succeeds. Driven by survivors.test:
 //   survivors CALL KIND COUNT [WHO AT]
-// KIND is device or host, COUNT the number of ints. Rank WHO ends itself before round AT, half a second after it began it
-// where a plus follows, or in MPI_Finalize's place where AT is "end"; without these two VGPU_FAULTS ends one.
+// KIND is device or host, COUNT the number of ints. Rank WHO ends itself before round AT, half a second after it began
+// it where a plus follows, or in MPI_Finalize's place where AT is "end"; without these two VGPU_FAULTS ends one.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <mpix_switchyard.h>
