@@ -44,7 +44,7 @@ class Mappable {
 };
 
 // Returns where another process's block is in the address space of this context; nullptr where it cannot be mapped
-// there: the GPUs cannot reach each other's memory, or one is hidden from this process, or it is another container's. A
+// there: the GPUs cannot reach each other's memory, or this process's container does not have the other one. A
 // block is mapped once, and stays so until unmap_all(), which comes before any process frees its blocks. unmap_all()
 // returns false where a device is at work for so long that blocks stay mapped. While another process has blocks of this
 // one mapped, they are not freed: forget_blocks() leaves them to the end of the process.

@@ -80,6 +80,8 @@ Reason obstacle_between(const call::Envelope& envelope, pack::Payload& payload) 
     if (!envelope.nccl)  // then `parent` holds the sender's reason
         return envelope.parent < static_cast<std::uint64_t>(kReasons) ? static_cast<Reason>(envelope.parent)
                                                                       : Reason::kNoNccl;
+    if (static_cast<int>(envelope.sender) == own_rank())  // else one copy would do
+        return Reason::kDerivedType;
     const bool one_gpu = envelope.gpu == device_here(payload.where.ordinal).gpu;
     // Through mapped memory two ranks of one GPU are served faster than by NCCL where that allows it.
     return one_gpu && (!may_share_gpus(envelope, payload) || mapped::possible(envelope, payload))

@@ -103,10 +103,11 @@ CUresult open_memory(const Entry& entry, CUdeviceptr* out, const CUipcMemHandle&
         return CUDA_ERROR_INVALID_VALUE;
     if (ticket.process == getpid())
         return CUDA_ERROR_INVALID_CONTEXT;  // as the driver has it: not in the process that exported the memory
-    Device* const device = device_of_ticket(ticket);
-    if (device == nullptr)
-        return CUDA_ERROR_INVALID_DEVICE;  // hidden by CUDA_VISIBLE_DEVICES
-    if (device != &entry.context().device() && !settings().peers)
+    // The GPU may be one that CUDA_VISIBLE_DEVICES hides here (CUDA's reference, cudaIpcOpenMemHandle; NCCL maps such
+    // memory). It has no ordinal then, and the memory is told to be the importing context's.
+    Device* const exporter = device_of_ticket(ticket);
+    Device& own = entry.context().device();
+    if (exporter != &own && !settings().peers)
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     const std::lock_guard guard(imports().lock);
     for (auto& [address, import] : imports().by_address)
@@ -115,7 +116,7 @@ CUresult open_memory(const Entry& entry, CUdeviceptr* out, const CUipcMemHandle&
             *out = address;
             return CUDA_SUCCESS;
         }
-    return map_import(ticket, entry.context(), *device, out);
+    return map_import(ticket, entry.context(), exporter != nullptr ? *exporter : own, out);
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // Windows over device memory that all ranks map: one copy of the window, in MPI's unified model, which every call
 // reads and writes at once. Expected by arithmetic. Where a rank cannot map the others' memory, none does, and the
-// separate model holds: argument `separate`.
+// separate model holds: argument `separate`. With `hidden`, CUDA_VISIBLE_DEVICES hides from each rank the others' GPUs.
 // launch: -n 2 --gpus 2
 // launch: -n 4 --gpus 2 -x VGPU_JITTER=5
 // launch: -n 3 --gpus 1
 // launch: -n 2 --gpus 2 -x SWITCHYARD_NCCL=0
+// launch: -n 4 --gpus 4 -- hidden
 // launch: -n 1 --gpus 1
 // launch: -n 2 --gpus 2 -x SWITCHYARD_SYNC=device
 // launch: -n 3 --gpus 3 -x VGPU_FAULTS=cuIpcOpenMemHandle_v2[1]@1=CUDA_ERROR_PEER_ACCESS_UNSUPPORTED -- separate
@@ -401,6 +402,8 @@ void refused() {
 int main(int argc, char** argv) {
     if (OMPI_MAJOR_VERSION < 5)  // "rdma" needs process_vm_readv for MPI_Win_create, which containers forbid
         setenv("OMPI_MCA_osc", "^rdma,ucx", 1);
+    if (argc > 1 && std::string(argv[1]) == "hidden")
+        setenv("CUDA_VISIBLE_DEVICES", std::getenv("OMPI_COMM_WORLD_RANK"), 1);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -79,13 +79,19 @@ TEST_F(Ipc, Memory_is_shared_both_ways_at_any_offset) {
     ASSERT_EQ(cuIpcGetMemHandle(&handle, pointer), CUDA_SUCCESS);
     CUdeviceptr opened = 0;
     EXPECT_EQ(cuIpcOpenMemHandle(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_CONTEXT);
-    Process child("IpcChild.DISABLED_opens_memory", {});
-    child.tell(text_of(handle));
-    child.await("wrote");
-    EXPECT_EQ(read<int>(pointer, 1000), numbers(1000, 1000));
-    child.tell("close");
-    child.finish();
-    EXPECT_EQ(child.status, 0) << child.output;
+    // In the second process CUDA_VISIBLE_DEVICES hides the memory's GPU.
+    for (const vgpu::test::Environment& environment :
+         {vgpu::test::Environment{}, {{"VGPU_COUNT", "4"}, {"CUDA_VISIBLE_DEVICES", "3"}}}) {
+        ASSERT_EQ(cuMemcpyHtoD(pointer, values.data(), 4000), CUDA_SUCCESS);
+        ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+        Process child("IpcChild.DISABLED_opens_memory", environment);
+        child.tell(text_of(handle));
+        child.await("wrote");
+        EXPECT_EQ(read<int>(pointer, 1000), numbers(1000, 1000));
+        child.tell("close");
+        child.finish();
+        EXPECT_EQ(child.status, 0) << child.output;
+    }
 }
 
 TEST_F(Ipc, Only_plain_device_memory_is_exported) {
