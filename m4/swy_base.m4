@@ -1,6 +1,6 @@
 # The frame of configure's checks: missing parts are collected and told all at once, found parts end in a table.
 
-# SWY_MISSING(WHAT, DEBIAN-PACKAGE): notes a required part that is not there.
+# SWY_MISSING(WHAT, DEBIAN-PACKAGE): notes a required part that is not there. The package is empty where Debian has none.
 AC_DEFUN([SWY_MISSING],[
   swy_missing="$swy_missing
     - $1"
@@ -11,8 +11,9 @@ AC_DEFUN([SWY_MISSING],[
 AC_DEFUN([SWY_REPORT_MISSING],[
   AS_IF([test -n "$swy_missing"],[
     swy_packages=`echo " $swy_packages" | tr ' ' '\n' | sort -u | tr '\n' ' ' | sed 's/ *$//'`
-    AC_MSG_ERROR([required parts are missing:$swy_missing
-  On Debian: apt-get install$swy_packages])
+    AS_IF([test -n "$swy_packages"],[swy_missing="$swy_missing
+  On Debian: apt-get install$swy_packages"])
+    AC_MSG_ERROR([required parts are missing:$swy_missing])
   ])
 ])
 

@@ -3,7 +3,8 @@
 AC_DEFUN([SWY_HWLOC],[
   PKG_CHECK_MODULES([HWLOC],[hwloc >= 2.0],
     [SWY_FOUND([hwloc],[$($PKG_CONFIG --modversion hwloc)])],
-    [SWY_MISSING([hwloc 2.0 or newer],[libhwloc-dev])])
+    [AS_IF([test -n "$PKG_CONFIG"],[SWY_MISSING([hwloc 2.0 or newer],[libhwloc-dev])],
+        [SWY_MISSING([pkg-config, which finds hwloc],[pkg-config libhwloc-dev])])])
 ])
 
 # SWY_CXX_HEADER(HEADER, LABEL, DEBIAN-PACKAGE): whether it is there, by the preprocessor: some take seconds to compile.
@@ -85,7 +86,7 @@ AC_DEFUN([SWY_CUDA],[
     _SWY_CUDA_CHECK
   ],[
     AC_MSG_RESULT([no])
-    SWY_MISSING([CUDA headers (looked in $swy_dirs; name them by --with-cuda=DIR, or let ./quickstart fetch them)],[nvidia-cuda-toolkit])])
+    SWY_MISSING([CUDA headers (looked in $swy_dirs; name them by --with-cuda=DIR, or let ./quickstart fetch them)],[])])
   AC_SUBST([CUDA_INCLUDE])
   AC_SUBST([CUDA_DIR])
   AC_SUBST([CUDA_MAJOR])
@@ -105,7 +106,7 @@ AC_DEFUN([_SWY_CUDA_CHECK],[
   CPPFLAGS=$swy_save_CPPFLAGS
   AC_LANG_POP
   AS_IF([test "$swy_cuda_version" -gt 0 && test "$swy_cuda_version" -lt 12020],
-      [SWY_MISSING([CUDA headers of 12.2 or newer (those in $CUDA_INCLUDE are of CUDA $swy_cuda_text; name others by --with-cuda=DIR, or let ./quickstart fetch them)],[nvidia-cuda-toolkit])],
+      [SWY_MISSING([CUDA headers of 12.2 or newer (those in $CUDA_INCLUDE are of CUDA $swy_cuda_text; name others by --with-cuda=DIR, or let ./quickstart fetch them)],[])],
     [test $swy_cuda_complete = yes],[SWY_FOUND([CUDA headers],[$swy_cuda_text ($CUDA_INCLUDE)])],
-    [SWY_MISSING([complete CUDA headers (those in $CUDA_INCLUDE do not compile; see config.log. With wheels, crt and cccl are needed too)],[nvidia-cuda-toolkit])])
+    [SWY_MISSING([complete CUDA headers (those in $CUDA_INCLUDE do not compile; see config.log. With wheels, crt and cccl are needed too)],[])])
 ])

