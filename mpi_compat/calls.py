@@ -6,7 +6,7 @@ import re
 
 KINDS = ("buffers", "requests", "communicators", "none")
 TREATMENTS = ("routed", "matched", "enqueued", "staged", "erroneous", "unread")
-MARKS = ("blocking", "large", "wrapper", "by-hand", "forms", "duplicates", "removed", "timed", "macro", "variadic",
+MARKS = ("blocking", "large", "pieces", "wrapper", "by-hand", "forms", "duplicates", "removed", "timed", "macro", "variadic",
          "lists")
 
 # Open MPI 4.1 and 5.0 have all of MPI 3.1; any other function gets a wrapper only where the MPI in use has it.

@@ -97,6 +97,7 @@ def call_fields(row):
         fields += [f".request = {request.name}"] if request else []
     fields += [".made = &made"] if row.makes_window else []
     fields += [".target = &target"] if row.named("target_disp") else []
+    fields += [".file = &file"] if row.has("pieces") else []
     return fields
 
 
@@ -127,6 +128,8 @@ def forwarded(row):
         count = row.argument("target_count").type
         replaced["target_count"] = "target.count" if count == "MPI_Count" else f"static_cast<{count}>(target.count)"
         replaced["target_datatype"] = "target.type"
+    if row.has("pieces"):
+        replaced |= {"offset": "file.offset", "status": "file.status"}
     if row.op():
         replaced[row.op().name] = "combine"
     if row.has_status:

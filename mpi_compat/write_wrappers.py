@@ -227,6 +227,7 @@ DISPATCH_STAGE = """
     $operands
     $matching
     $target
+    $file
     $made
     $call
     $received
@@ -434,12 +435,13 @@ def dispatch_stage(row):
     matching = f"const Matching matching{{{', '.join(wrapper_call.matching_fields(row))}}};"
     one_sided = bool(row.named("target_disp"))
     target = f"Target target{{{', '.join(wrapper_call.target_fields(row))}}};" if one_sided else ""
+    file = f"FileAccess file{{{row.named('offset') or '0'}, status}};" if row.has("pieces") else ""
     return fill(DISPATCH_STAGE, row,
                 declared_with_findings=", ".join([declared([a]) for a in arguments_without_status(row)] + listed),
                 operands=fill(OPERANDS, row, described=operands + ",") if row.buffers else "",
                 matching=matching if row.treatment == "matched" else "",
                 made="const NewWindow made{win, disp_unit, info};" if row.makes_window else "",
-                target=target, captured=", &target" if one_sided else "",
+                target=target, file=file, captured=", &target" if one_sided else ", &file" if file else "",
                 call=f"const Call call{{{', '.join(wrapper_call.call_fields(row))}}};",
                 received=fill(RECEIVED, row) if row.has_status and row.receives else "",
                 left_out=fill(LEFT_OUT, row) if wrapper_tests.has_unknown_size(row) else "",

@@ -151,6 +151,13 @@ struct NewWindow {
     MPI_Info info;
 };
 
+// Where a call that a rank makes alone reads or writes a file. Several real calls may be made of it, each with what
+// stands here then.
+struct FileAccess {
+    MPI_Offset offset;  // in elementary types of the file's view, of calls that have one
+    MPI_Status* status;
+};
+
 struct Call {
     CallId id;
     Owner owner;
@@ -161,6 +168,7 @@ struct Call {
     MPI_Request* request = nullptr;      // of other calls that make one
     const NewWindow* made = nullptr;     // of calls that make a window
     Target* target = nullptr;            // of one-sided calls
+    FileAccess* file = nullptr;          // of calls that may be made in pieces
 };
 
 // The real MPI function behind a call. It is called with the operands to use in place of the program's (same number,

@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <new>
 #include <numeric>
+#include <optional>
 
 #include "comm/where.hpp"
 #include "error/error.hpp"
 #include "pack/operands.hpp"
 #include "pack/pieces.hpp"
 #include "progress/wait.hpp"
+#include "staging/in_pieces.hpp"
 #include "staging/staged.hpp"
 #include "staging/staging.hpp"
 
@@ -47,6 +49,8 @@ int run(const Call& call, Real real, Staging& staging, comm::Contribution& part)
 
 int run(const Call& call, Real real, comm::Contribution part) {
     try {
+        if (const std::optional<Pieces> pieces = pieces_of(call))
+            return run_in_pieces(call, real, *pieces);
         Staging staging(call.id, call.owner);
         return run(call, real, staging, part);
     } catch (const std::bad_alloc&) {
