@@ -37,6 +37,14 @@ MPI_Count elementary_size(MPI_File file) {
     return std::strcmp(representation, "native") == 0 ? size : 0;
 }
 
+// With the file's pointer, a call of another thread might come between two pieces.
+bool may_be_interrupted(CallId id) {
+    const bool by_pointer = plain(id) == CallId::kFileRead || plain(id) == CallId::kFileWrite;
+    int level = MPI_THREAD_MULTIPLE;
+    real::Query_thread(&level);
+    return by_pointer && level == MPI_THREAD_MULTIPLE;
+}
+
 bool is_atomic(MPI_File file) {
     int atomic = 1;
     return real::File_get_atomicity(file, &atomic) != MPI_SUCCESS || atomic != 0;
@@ -95,7 +103,7 @@ std::optional<Pieces> pieces_of(const Call& call) {
         return std::nullopt;
     const Operand& data = call.operands.front();
     const MPI_Count size = data.count > 0 ? static_cast<MPI_Count>(datatype::layout_of(data.type)->size) : 0;
-    if (size == 0 || data.count <= kPiece / size || is_atomic(call.owner.file))
+    if (size == 0 || data.count <= kPiece / size || may_be_interrupted(call.id) || is_atomic(call.owner.file))
         return std::nullopt;
     // A call moves whole elementary types.
     const MPI_Count elementary = elementary_size(call.owner.file);

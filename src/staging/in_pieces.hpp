@@ -16,8 +16,9 @@ struct Pieces {
     MPI_Offset offsets;  // what a piece is long in the file's view, in its elementary types
 };
 
-// Returns how the call is divided; nothing where it is made as a whole: it is small or not of this kind, or the file is
-// in atomic mode, in which no other process may see a part of it (MPI 4.0 section 14.6.1).
+// Returns how the call is divided; nothing where it is made as a whole: it is small or not of this kind, the file is in
+// atomic mode, in which no other process may see a part of it (MPI 4.0 section 14.6.1), or another thread may move the
+// file's pointer in between.
 std::optional<Pieces> pieces_of(const Call& call);
 
 // Makes the call, as run() does. The status has what all pieces have moved. Throws std::bad_alloc.

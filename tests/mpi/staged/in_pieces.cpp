@@ -1,5 +1,5 @@
 // Large reading and writing of files from and to device memory, which is made in pieces, against what host memory reads
-// and writes, and arithmetic.
+// and writes, and arithmetic. With an argument, threads may all call MPI: calls with the file's pointer are whole then.
 // launch: -n 2 --gpus 2
 // launch: -n 3 --gpus 1 -x VGPU_JITTER=5
 // launch: -n 1 --gpus 1 -x SWITCHYARD_PINNED_POOL=0
@@ -178,7 +178,10 @@ void refused() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
+    int level = MPI_THREAD_SINGLE;
+    MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+    if (argc > 1 && level != MPI_THREAD_MULTIPLE)
+        return 77;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     gpu::Driver::get().use(rank % gpu::Driver::get().devices);
