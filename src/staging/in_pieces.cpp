@@ -102,7 +102,9 @@ std::optional<Pieces> pieces_of(const Call& call) {
     if (call.file == nullptr || call.owner.file == MPI_FILE_NULL)
         return std::nullopt;
     const Operand& data = call.operands.front();
-    const MPI_Count size = data.count > 0 ? static_cast<MPI_Count>(datatype::layout_of(data.type)->size) : 0;
+    if (data.count <= 0 || data.type == MPI_DATATYPE_NULL)  // MPI tells
+        return std::nullopt;
+    const auto size = static_cast<MPI_Count>(datatype::layout_of(data.type)->size);
     if (size == 0 || data.count <= kPiece / size || may_be_interrupted(call.id) || is_atomic(call.owner.file))
         return std::nullopt;
     // A call moves whole elementary types.

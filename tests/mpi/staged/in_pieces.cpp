@@ -168,6 +168,25 @@ void refused() {
     expect(class_with(memory.address()) == class_with(on_host.data()), "an offset of -1");
     expect(MPI_File_write_at(MPI_FILE_NULL, 0, memory.address(), 12000000, MPI_INT, MPI_STATUS_IGNORE) != MPI_SUCCESS,
            "no file");
+    const auto class_of = [](int code) {
+        int found = MPI_SUCCESS;
+        MPI_Error_class(code, &found);
+        return found;
+    };
+    expect(class_of(MPI_File_write_at(file.file, 0, memory.address(), 12000000, MPI_DATATYPE_NULL,
+                                      MPI_STATUS_IGNORE)) == MPI_ERR_TYPE,
+           "no datatype");
+    expect(class_of(MPI_File_write(file.file, memory.address(), -1, MPI_INT, MPI_STATUS_IGNORE)) == MPI_ERR_COUNT,
+           "a count of -1");
+    // Elements that make no whole elementary types together.
+    MPI_Datatype odd = MPI_DATATYPE_NULL;
+    MPI_Type_contiguous(7, MPI_BYTE, &odd);
+    MPI_Type_commit(&odd);
+    const int with_device =
+        class_of(MPI_File_write_at(file.file, 0, memory.address(), 2000001, odd, MPI_STATUS_IGNORE));
+    expect(with_device == class_of(MPI_File_write_at(file.file, 0, on_host.data(), 2000001, odd, MPI_STATUS_IGNORE)),
+           "elements of 7 bytes");
+    MPI_Type_free(&odd);
     MPI_File only_read = MPI_FILE_NULL;
     MPI_File_open(MPI_COMM_SELF, path.c_str(), MPI_MODE_RDONLY, MPI_INFO_NULL, &only_read);
     expect(MPI_File_write(only_read, memory.address(), 12000000, MPI_INT, MPI_STATUS_IGNORE) != MPI_SUCCESS,
