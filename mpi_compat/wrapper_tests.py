@@ -52,7 +52,8 @@ def all_tests(row):
         tests += [f"fastpath::is_predefined({t})" for t in types if t != sized.type]
         tests += [f"fastpath::small_on_all({sized.count}, {sized.type}, {row.owner().name})"]
     else:
-        tests += (["!call::job_agrees"] if row.has("routed") or row.makes_window else []) + [f"fastpath::is_predefined({t})" for t in types]
+        together = row.makes_window or (row.has("pieces") and row.collective)
+        tests += (["!call::job_agrees"] if row.has("routed") or together else []) + [f"fastpath::is_predefined({t})" for t in types]
     if row.treatment == "matched" and "ssend" in row.name.lower():
         tests += [f"!fastpath::is_as_long_as_envelope({b.count}, {b.type})" for b in row.buffers]
     return tests + on_host(row)

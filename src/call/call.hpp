@@ -151,8 +151,7 @@ struct NewWindow {
     MPI_Info info;
 };
 
-// Where a call that a rank makes alone reads or writes a file. Several real calls may be made of it, each with what
-// stands here then.
+// Where a call reads or writes a file. Several real calls may be made of it, each with what stands here then.
 struct FileAccess {
     MPI_Offset offset;  // in elementary types of the file's view, of calls that have one
     MPI_Status* status;

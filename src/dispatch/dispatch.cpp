@@ -166,6 +166,17 @@ int start_staged(const Call& call, Real real, coll::Presence presence, Reason re
     return staging::begin(call, real, name_of(call), reason, coll::payload_bytes(call));
 }
 
+// Runs an access that all ranks of a file make.
+int together(const Call& call, Real real) {
+    const coll::Presence presence = coll::on_device(call);
+    const bool staged = presence != coll::Presence::kNothing;
+    const coll::Route route = staged ? coll::Route{Carrier::kStaged, Reason::kOutsideNccl} : coll::Route{};
+    return reported(call, route, [&] {
+        const call::Inside guard;
+        return staging::run_together(call, real, staged && !settings::values().cuda_aware_mpi);
+    });
+}
+
 // Runs half of a split collective on a file. The end follows its beginning, whatever buffer the program passes.
 int split(const Call& call, Real real) {
     const coll::Presence presence = coll::on_device(call);
@@ -377,6 +388,8 @@ int take_any(const Call& call, Real real) {
                 return alone(call, real);
             if (staging::begins_split(call.id) || staging::ends_split(call.id))
                 return split(call, real);
+            if (staging::made_together(call))
+                return together(call, real);
             if (call.made != nullptr || call.id == CallId::kWinAttach)
                 return exposed(call, real);
             if (call.owner.kind == Owner::Kind::kWin)

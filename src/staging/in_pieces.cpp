@@ -4,13 +4,17 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <utility>
 
+#include "comm/where.hpp"
 #include "datatype/layout.hpp"
 #include "error/error.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
+#include "staging/file_ranks.hpp"
+#include "staging/staged.hpp"
 #include "staging/staging.hpp"
 
 namespace swy::staging {
@@ -39,7 +43,9 @@ MPI_Count elementary_size(MPI_File file) {
 
 // With the file's pointer, a call of another thread might come between two pieces.
 bool may_be_interrupted(CallId id) {
-    const bool by_pointer = plain(id) == CallId::kFileRead || plain(id) == CallId::kFileWrite;
+    const CallId call = plain(id);
+    const bool by_pointer = call == CallId::kFileRead || call == CallId::kFileWrite || call == CallId::kFileReadAll ||
+                            call == CallId::kFileWriteAll;
     int level = MPI_THREAD_MULTIPLE;
     real::Query_thread(&level);
     return by_pointer && level == MPI_THREAD_MULTIPLE;
@@ -96,16 +102,42 @@ MPI_Count bytes_in(const MPI_Status& status) {
     return real::Get_elements_x(&status, MPI_BYTE, &bytes) == MPI_SUCCESS && bytes > 0 ? bytes : 0;
 }
 
+// Has the call data, by arguments that MPI accepts?
+bool has_data(const Operand& data) {
+    return data.count > 0 && data.type != MPI_DATATYPE_NULL && datatype::layout_of(data.type)->size > 0;
+}
+
+MPI_Count number_of(const Pieces& pieces, const Operand& data) {
+    return (data.count + pieces.elements - 1) / pieces.elements;
+}
+
+// Real calls that move nothing, which other ranks wait for. Returns the code of the first that MPI refuses.
+int take_part(const Call& call, Real real, MPI_Count rounds) {
+    Operand nothing = call.operands.front();
+    nothing.address = nullptr;
+    nothing.count = 0;
+    nothing.type = MPI_BYTE;
+    MPI_Status* const programs = std::exchange(call.file->status, MPI_STATUS_IGNORE);
+    const MPI_Offset offset = std::exchange(call.file->offset, 0);
+    int code = MPI_SUCCESS;
+    for (; rounds > 0; --rounds)
+        if (const int refused = real(&nothing); code == MPI_SUCCESS)
+            code = refused;
+    call.file->status = programs;
+    call.file->offset = offset;
+    return code;
+}
+
 }  // namespace
 
 std::optional<Pieces> pieces_of(const Call& call) {
     if (call.file == nullptr || call.owner.file == MPI_FILE_NULL)
         return std::nullopt;
     const Operand& data = call.operands.front();
-    if (data.count <= 0 || data.type == MPI_DATATYPE_NULL)  // MPI tells
+    if (!has_data(data))  // what is wrong MPI tells
         return std::nullopt;
     const auto size = static_cast<MPI_Count>(datatype::layout_of(data.type)->size);
-    if (size == 0 || data.count <= kPiece / size || may_be_interrupted(call.id) || is_atomic(call.owner.file))
+    if (data.count <= kPiece / size || may_be_interrupted(call.id) || is_atomic(call.owner.file))
         return std::nullopt;
     // A call moves whole elementary types.
     const MPI_Count elementary = elementary_size(call.owner.file);
@@ -118,7 +150,7 @@ std::optional<Pieces> pieces_of(const Call& call) {
     return Pieces{elements, elements * size / elementary};
 }
 
-int run_in_pieces(const Call& call, Real real, const Pieces& pieces) {
+int run_in_pieces(const Call& call, Real real, const Pieces& pieces, MPI_Count rounds) {
     const MPI_Count count = call.operands.front().count;
     const auto size = static_cast<MPI_Count>(datatype::layout_of(call.operands.front().type)->size);
     const bool reads = call.operands.front().access == Access::kOut;
@@ -127,12 +159,20 @@ int run_in_pieces(const Call& call, Real real, const Pieces& pieces) {
     MPI_Status own;
     if (programs == MPI_STATUS_IGNORE)
         file.status = &own;
+    Failure failure;
     const auto piece_at = [&](MPI_Count first) {
-        return first < count ? std::make_unique<Piece>(call, first, std::min(pieces.elements, count - first)) : nullptr;
+        std::unique_ptr<Piece> made;
+        if (first < count)
+            try {
+                made = std::make_unique<Piece>(call, first, std::min(pieces.elements, count - first));
+            } catch (const std::bad_alloc&) {
+                failure = {MPI_ERR_NO_MEM, "no host memory to stage device memory with",
+                           comm::where(call.id, call.owner)};
+            }
+        return made;
     };
     int code = MPI_SUCCESS;
-    MPI_Count moved = 0;
-    Failure failure;
+    MPI_Count moved = 0, made = 0;
     std::unique_ptr<Piece> last, now = piece_at(0);
     for (MPI_Count first = 0; now != nullptr; first += pieces.elements) {
         now->await_copy_in();
@@ -141,28 +181,44 @@ int run_in_pieces(const Call& call, Real real, const Pieces& pieces) {
             break;
         auto next = piece_at(first + pieces.elements);
         code = now->call(real);
+        ++made;
         const MPI_Count here = code == MPI_SUCCESS ? bytes_in(*file.status) : 0;
         moved += here;
         file.offset += pieces.offsets;
         now->begin_copy_out(code == MPI_SUCCESS);
         if (last != nullptr) {
             last->await_copy_out();
-            failure = last->failure();
+            if (!failure)
+                failure = last->failure();
         }
         // At a file's end all pieces are read: MPI's pointer moves by what was asked for (MPI 4.0 section 14.4.3).
         const bool goes_on =
             code == MPI_SUCCESS && !failure && (reads || here == std::min(pieces.elements, count - first) * size);
         last = std::exchange(now, goes_on ? std::move(next) : nullptr);
     }
+    const int refused = take_part(call, real, rounds - made);
     if (last != nullptr) {
         last->await_copy_out();
         if (!failure)
             failure = last->failure();
     }
     if (code == MPI_SUCCESS)
+        code = refused;
+    if (code == MPI_SUCCESS)
         real::Status_set_elements_x(file.status, MPI_BYTE, moved);
     file.status = programs;
     return failure && code == MPI_SUCCESS ? error::raise(call, failure.mpi_class, failure.text()) : code;
+}
+
+int run_together(const Call& call, Real real, bool staged) {
+    const Operand& data = call.operands.front();
+    std::optional<Pieces> pieces = staged ? pieces_of(call) : std::nullopt;
+    const MPI_Count rounds = greatest_of_ranks(call.owner.file, pieces ? number_of(*pieces, data) : 1);
+    if (staged && has_data(data))
+        return run_in_pieces(call, real, pieces && rounds > 1 ? *pieces : Pieces{data.count, 0}, rounds);
+    const int code = staged ? run(call, real) : real(call);
+    const int refused = take_part(call, real, rounds - 1);
+    return code == MPI_SUCCESS ? refused : code;
 }
 
 }  // namespace swy::staging

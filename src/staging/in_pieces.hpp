@@ -1,6 +1,7 @@
-// Large reading and writing of a file that a rank does alone, as several real calls one after the other: while MPI
-// reads or writes one piece, the next one is copied from the device, or the last one to it, and the host memory is that
-// of three pieces. Used by run.cpp.
+// Large reading and writing of a file, as several real calls one after the other: while MPI reads or writes one piece,
+// the next one is copied from the device, or the last one to it, and the host memory is that of three pieces. Used by
+// run.cpp. Of a collective access all ranks make the same number of real calls: those of a rank with fewer pieces move
+// nothing in the end.
 #pragma once
 
 #include <mpi.h>
@@ -21,7 +22,8 @@ struct Pieces {
 // file's pointer in between.
 std::optional<Pieces> pieces_of(const Call& call);
 
-// Makes the call, as run() does. The status has what all pieces have moved. Throws std::bad_alloc.
-int run_in_pieces(const Call& call, Real real, const Pieces& pieces);
+// Makes the call, as run() does, by as many real calls as it has pieces, or by `rounds` where those are more. The
+// status has what all pieces have moved.
+int run_in_pieces(const Call& call, Real real, const Pieces& pieces, MPI_Count rounds = 0);
 
 }  // namespace swy::staging

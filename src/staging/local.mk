@@ -2,6 +2,7 @@
 staging_sources = \
     src/staging/average.cpp src/staging/average.hpp \
     src/staging/begin.cpp \
+    src/staging/file_ranks.cpp src/staging/file_ranks.hpp \
     src/staging/in_pieces.cpp src/staging/in_pieces.hpp \
     src/staging/limited_transfer.hpp \
     src/staging/messages.cpp src/staging/messages.hpp \

@@ -49,7 +49,7 @@ int run(const Call& call, Real real, Staging& staging, comm::Contribution& part)
 
 int run(const Call& call, Real real, comm::Contribution part) {
     try {
-        if (const std::optional<Pieces> pieces = pieces_of(call))
+        if (const auto pieces = made_together(call) ? std::nullopt : pieces_of(call))
             return run_in_pieces(call, real, *pieces);
         Staging staging(call.id, call.owner);
         return run(call, real, staging, part);

@@ -24,6 +24,14 @@ namespace swy::staging {
 // the CUDA error). `part` is this rank's contribution to a collective, and empty for other calls.
 int run(const Call& call, Real real, comm::Contribution part = {});
 
+// Is it an access that all ranks of a file make?
+constexpr bool made_together(const Call& call) {
+    return call.file != nullptr && name(plain(call.id)).ends_with("_all");
+}
+
+// Makes such a call: a rank where it is `staged` may need several real calls, and then all make as many.
+int run_together(const Call& call, Real real, bool staged);
+
 // For a call that leaves a request in *call.request, and has device operands or an average to make: copies what MPI may
 // read from device to host, makes the real call with the copies, and leaves a request of Switchyard's, which is
 // complete when the results are on the device. A persistent call's copies are made at each start, its real call once.

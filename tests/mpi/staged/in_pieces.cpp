@@ -1,8 +1,15 @@
 // Large reading and writing of files from and to device memory, which is made in pieces, against what host memory reads
-// and writes, and arithmetic. With an argument, threads may all call MPI: calls with the file's pointer are whole then.
+// and writes, and arithmetic. With "threads", threads may all call MPI: calls with the file's pointer are whole then.
+// With "failing", a copy of one rank's fails: the others' data is there, and so is that of the next call.
+// clang-format off
 // launch: -n 2 --gpus 2
 // launch: -n 3 --gpus 1 -x VGPU_JITTER=5
 // launch: -n 1 --gpus 1 -x SWITCHYARD_PINNED_POOL=0
+// launch: -n 3 --gpus 2 -x VGPU_FAULTS=cuMemcpyAsync[1]@1=CUDA_ERROR_ECC_UNCORRECTABLE -- failing
+// launch: -n 3 --gpus 2 -x VGPU_FAULTS=cuMemcpyAsync[1]@3=CUDA_ERROR_ECC_UNCORRECTABLE -- failing
+// launch: -n 2 --gpus 2 -x VGPU_FAULTS=cuMemcpyAsync[1]@5=CUDA_ERROR_ECC_UNCORRECTABLE -- failing
+// launch: -n 2 --gpus 2 -x VGPU_FAULTS=cuMemcpyAsync[1]@8=CUDA_ERROR_ECC_UNCORRECTABLE -- failing
+// clang-format on
 // test-timeout: 120
 #include <mpi.h>
 #include <unistd.h>
@@ -12,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../gpu.hpp"
@@ -85,6 +93,12 @@ struct File {
         MPI_Type_free(&elementary);
         MPI_Type_free(&turns);
     }
+    // Another rank may still write what this one has passed to a collective call.
+    void settle() const {
+        MPI_File_sync(file);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_File_sync(file);
+    }
     // What this rank has in the file, by host memory.
     std::vector<int> content(MPI_Offset at, int ints) const {
         std::vector<int> all(static_cast<std::size_t>(ints), kUntouched);
@@ -102,8 +116,33 @@ bool has(const std::vector<int>& found, int first) {
     return true;
 }
 
-// Reads and writes at a place, with the rank's pointer, and in atomic mode, which is not made in pieces.
-enum class Way { kAt, kPointer, kAtomic };
+// Reads and writes at a place, with the rank's pointer, with all ranks, and in atomic mode, which is not made in
+// pieces.
+enum class Way { kAt, kPointer, kAllAt, kAllPointer, kAtomic, kAllAtomic };
+bool with_all(Way way) {
+    return way == Way::kAllAt || way == Way::kAllPointer || way == Way::kAllAtomic;
+}
+bool by_pointer(Way way) {
+    return way == Way::kPointer || way == Way::kAllPointer;
+}
+
+int write(Way way, MPI_File file, MPI_Offset at, const void* data, int count, MPI_Datatype type, MPI_Status* status) {
+    if (way == Way::kPointer)
+        return MPI_File_write(file, data, count, type, status);
+    if (way == Way::kAllPointer)
+        return MPI_File_write_all(file, data, count, type, status);
+    return with_all(way) ? MPI_File_write_at_all(file, at, data, count, type, status)
+                         : MPI_File_write_at(file, at, data, count, type, status);
+}
+
+int read(Way way, MPI_File file, MPI_Offset at, void* data, int count, MPI_Datatype type, MPI_Status* status) {
+    if (way == Way::kPointer)
+        return MPI_File_read(file, data, count, type, status);
+    if (way == Way::kAllPointer)
+        return MPI_File_read_all(file, data, count, type, status);
+    return with_all(way) ? MPI_File_read_at_all(file, at, data, count, type, status)
+                         : MPI_File_read_at(file, at, data, count, type, status);
+}
 
 void round_trip(gpu::Kind kind, const Shape& shape, Way way) {
     constexpr MPI_Offset kAt = 5;  // elementary types before the data
@@ -112,46 +151,93 @@ void round_trip(gpu::Kind kind, const Shape& shape, Way way) {
                              " ints, way " + std::to_string(static_cast<int>(way)) + ": ";
     const File file;
     const Type type(shape);
-    MPI_File_set_atomicity(file.file, way == Way::kAtomic ? 1 : 0);
+    MPI_File_set_atomicity(file.file, way == Way::kAtomic || way == Way::kAllAtomic ? 1 : 0);
     const gpu::Memory given(kind, bytes_of(shape.filled(0)));
     gpu::Driver::get().synchronize();
     MPI_Status status;
     int count = -1;
     MPI_File_seek(file.file, kAt, MPI_SEEK_SET);
-    const int wrote = way == Way::kPointer
-                          ? MPI_File_write(file.file, given.address(), shape.count, type.type, &status)
-                          : MPI_File_write_at(file.file, kAt, given.address(), shape.count, type.type, &status);
+    const int wrote = write(way, file.file, kAt, given.address(), shape.count, type.type, &status);
     MPI_Get_count(&status, type.type, &count);
     expect(wrote == MPI_SUCCESS && count == shape.count, what + "written: " + std::to_string(count));
     MPI_Offset position = 0;
     MPI_File_get_position(file.file, &position);
-    expect(position == kAt + (way == Way::kPointer ? shape.data() / kElementary : 0),
-           what + "the pointer after writing");
+    expect(position == kAt + (by_pointer(way) ? shape.data() / kElementary : 0), what + "the pointer after writing");
+    file.settle();
     expect(has(file.content(kAt, shape.data()), 0), what + "what the file has");
 
-    // The last half of the elements, and as many behind the end of the file.
-    MPI_File_sync(file.file);
-    MPI_Barrier(MPI_COMM_WORLD);
+    // The last half of the elements, and as many behind the end of the file, of which Open MPI tells in a collective
+    // call that they have been read.
     const int skipped = shape.count / 2 / kElementary * kElementary, there = shape.count - skipped;
     const MPI_Offset from = kAt + skipped * shape.each / kElementary;
-    const Shape twice{2 * there, shape.each, shape.extent};
+    const Shape twice{(with_all(way) ? 1 : 2) * there, shape.each, shape.extent};
     gpu::Memory got(kind, bytes_of(std::vector<int>(static_cast<std::size_t>(twice.count * twice.extent), kUntouched)));
     gpu::Driver::get().synchronize();
     MPI_File_seek(file.file, from, MPI_SEEK_SET);
-    const int read = way == Way::kPointer
-                         ? MPI_File_read(file.file, got.address(), twice.count, type.type, &status)
-                         : MPI_File_read_at(file.file, from, got.address(), twice.count, type.type, &status);
+    const int code = read(way, file.file, from, got.address(), twice.count, type.type, &status);
     MPI_Get_count(&status, type.type, &count);
-    expect(read == MPI_SUCCESS && count == there, what + "read: " + std::to_string(count));
+    expect(code == MPI_SUCCESS && count == there, what + "read: " + std::to_string(count));
     std::vector<int> wanted = twice.filled(skipped * shape.each);
     std::fill(wanted.begin() + there * twice.extent, wanted.end(), kUntouched);
     expect(got.read() == bytes_of(wanted), what + "what has been read");
     MPI_File_get_position(file.file, &position);
-    expect(position == from + (way == Way::kPointer ? twice.data() / kElementary : 0),
-           what + "the pointer after reading");
+    expect(position == from + (by_pointer(way) ? twice.data() / kElementary : 0), what + "the pointer after reading");
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_File_read_at(file.file, kAt, got.address(), there, type.type, MPI_STATUS_IGNORE);
     MPI_Barrier(MPI_COMM_WORLD);
+}
+
+const Shape in_runs{5001000, 1, 1}, with_gaps{1101000, 4, 5}, short_ones{3000, 3, 3}, nothing{0, 1, 1};
+
+// Ranks with memory of other kinds and other lengths of data, in one collective call.
+void mixed(Way way, std::size_t turn) {
+    const gpu::Kind kinds[] = {gpu::Kind::kDevice, gpu::Kind::kHost, gpu::Kind::kManaged};
+    const Shape shapes[] = {in_runs, short_ones, with_gaps, nothing};
+    const auto me = static_cast<std::size_t>(rank);
+    const gpu::Kind kind = kinds[(me + turn) % 3];
+    const Shape shape = shapes[(me + turn / 3) % 4];
+    const std::string what = "turn " + std::to_string(turn) + ", way " + std::to_string(static_cast<int>(way)) + ": ";
+    const File file;
+    const Type type(shape);
+    const gpu::Memory given(kind, bytes_of(shape.filled(0)));
+    gpu::Memory got(kind, bytes_of(std::vector<int>(static_cast<std::size_t>(shape.count * shape.extent), kUntouched)));
+    gpu::Driver::get().synchronize();
+    MPI_Status status;
+    int written = -1, came = -1;
+    const int wrote = write(way, file.file, 0, given.address(), shape.count, type.type, &status);
+    MPI_Get_count(&status, type.type, &written);
+    expect(wrote == MPI_SUCCESS && written == shape.count, what + "written: " + std::to_string(written));
+    file.settle();
+    expect(has(file.content(0, shape.data()), 0), what + "what the file has");
+    MPI_File_seek(file.file, 0, MPI_SEEK_SET);
+    const int code = read(way, file.file, 0, got.address(), shape.count, type.type, &status);
+    MPI_Get_count(&status, type.type, &came);
+    expect(code == MPI_SUCCESS && came == shape.count, what + "read: " + std::to_string(came));
+    expect(got.read() == bytes_of(shape.filled(0)), what + "what has been read");
+}
+
+// One copy of a rank's fails: its call alone has an error.
+void failing() {
+    const File file;
+    const Shape shape = in_runs;
+    const auto untouched = bytes_of(std::vector<int>(static_cast<std::size_t>(shape.data()), kUntouched));
+    const gpu::Memory given(gpu::Kind::kDevice, bytes_of(shape.filled(0)));
+    int errors = 0;
+    for (int round = 0; round < 2; ++round) {
+        const gpu::Memory got(gpu::Kind::kDevice, untouched);
+        gpu::Driver::get().synchronize();
+        const std::string what = "round " + std::to_string(round) + ": ";
+        const int wrote = MPI_File_write_at_all(file.file, 0, given.address(), shape.count, MPI_INT, MPI_STATUS_IGNORE);
+        const bool there = wrote == MPI_SUCCESS;
+        file.settle();
+        expect(!there || has(file.content(0, shape.data()), 0), what + "what the file has");
+        const int code = MPI_File_read_at_all(file.file, 0, got.address(), shape.count, MPI_INT, MPI_STATUS_IGNORE);
+        expect(!there || code != MPI_SUCCESS || got.read() == bytes_of(shape.filled(0)), what + "what has been read");
+        errors += (there ? 0 : 1) + (code == MPI_SUCCESS ? 0 : 1);
+        expect(round == 0 || errors <= 1, what + "one error is enough");
+        expect(round == 0 || (there && code == MPI_SUCCESS), what + "calls after the fault");
+    }
+    expect(errors == (rank == 1 ? 1 : 0), std::to_string(errors) + " errors");
 }
 
 // Wrong arguments are MPI's to find, as with few elements.
@@ -194,12 +280,30 @@ void refused() {
     MPI_File_close(&only_read);
 }
 
+void all() {
+    for (const gpu::Kind kind : {gpu::Kind::kHost, gpu::Kind::kDevice, gpu::Kind::kManaged})
+        for (const Way way : {Way::kAt, Way::kPointer, Way::kAllAt, Way::kAllPointer})
+            round_trip(kind, in_runs, way);
+    for (const Way way : {Way::kAt, Way::kPointer, Way::kAllAt, Way::kAllPointer})
+        round_trip(gpu::Kind::kDevice, with_gaps, way);
+    for (const Way way : {Way::kAtomic, Way::kAllAtomic})
+        round_trip(gpu::Kind::kDevice, in_runs, way);
+    for (const Way way : {Way::kAt, Way::kAllAt})
+        round_trip(gpu::Kind::kDevice, short_ones, way);
+    if (size > 1)
+        for (std::size_t turn = 0; turn < 12; ++turn)
+            mixed(turn % 2 == 0 ? Way::kAllAt : Way::kAllPointer, turn);
+    refused();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     int level = MPI_THREAD_SINGLE;
-    MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
-    if (argc > 1 && level != MPI_THREAD_MULTIPLE)
+    const std::string_view mode = argc > 1 ? argv[1] : "";
+    const bool threads = mode == "threads";
+    MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+    if (threads && level != MPI_THREAD_MULTIPLE)
         return 77;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -209,15 +313,10 @@ int main(int argc, char** argv) {
         MPI_Abort(MPI_COMM_WORLD, 1);
     MPI_Bcast(folder.data(), folder.size(), MPI_CHAR, 0, MPI_COMM_WORLD);
     path = std::string(folder.data()) + "/file";
-    const Shape in_runs{5001000, 1, 1}, with_gaps{1101000, 4, 5}, short_ones{3000, 3, 3};
-    for (const gpu::Kind kind : {gpu::Kind::kHost, gpu::Kind::kDevice, gpu::Kind::kManaged})
-        for (const Way way : {Way::kAt, Way::kPointer})
-            round_trip(kind, in_runs, way);
-    for (const Way way : {Way::kAt, Way::kPointer})
-        round_trip(gpu::Kind::kDevice, with_gaps, way);
-    round_trip(gpu::Kind::kDevice, in_runs, Way::kAtomic);
-    round_trip(gpu::Kind::kDevice, short_ones, Way::kAt);
-    refused();
+    if (mode == "failing")
+        failing();
+    else
+        all();
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
         rmdir(folder.data());
