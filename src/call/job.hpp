@@ -13,6 +13,14 @@ namespace swy::call {
 // or less where a tuning file says so for some call (coll/tuning.hpp).
 [[gnu::visibility("hidden")]] inline std::size_t threshold = 0;
 
+// True where SWITCHYARD_TIMEOUT sets a limit. The ranks then agree on every collective with data, whatever its size and
+// route: an agreement can be given up, and MPI's own call cannot.
+[[gnu::visibility("hidden")]] inline bool limited = false;
+
+// The least number of bytes on which the ranks of a collective agree, if each of them knows its size: `threshold`, or 0
+// where the wait is limited.
+[[gnu::visibility("hidden")]] inline std::size_t agreed_from = 0;
+
 // The number of intercommunicators in this process on which collectives agree (comm/merged.hpp). While there is one, a
 // call's size alone does not tell whether its ranks agree: between groups some ranks do not know it.
 [[gnu::visibility("hidden")]] inline std::atomic<int> merged_communicators = 0;

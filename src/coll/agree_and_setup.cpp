@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "call/job.hpp"
 #include "coll/agree.hpp"
 #include "coll/collective.hpp"
 #include "coll/nonblocking.hpp"
@@ -28,7 +29,7 @@ int from_mpi(const Call& call, int code) {
 // `obstacle` becomes what keeps the ranks from NCCL after the set-up, alike on all.
 int set_up(const Call& call, const Decision& decision, comm::State& comm, const AgreedRoute& into, Reason& obstacle) {
     obstacle = Reason::kNone;
-    if (!all_can(call, decision) || !decision.needs_setup)
+    if (!all_can(decision) || !decision.needs_setup)
         return MPI_SUCCESS;
     const report::trace::Part part("NCCL communicator");
     const device::Location& location = into.work->location;
@@ -84,7 +85,7 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
         case Decision::State::kAgreed:
             break;
     }
-    if (size_is_unknown(call) && !error::nccl_is_required())
+    if (size_is_unknown(call) && !error::nccl_is_required() && !call::limited)
         note_interval(call, decision, comm);
     if (const int rc = share_page(comm, into.print); rc != MPI_SUCCESS)
         return from_mpi(call, rc);
@@ -92,7 +93,7 @@ int agree_and_setup(const Call& call, comm::State& comm, Presence presence, cons
     if (const int rc = set_up(call, decision, comm, into, obstacle); rc != MPI_SUCCESS)
         return rc;
     into.in_flight = decision.in_flight;
-    into.route = route_from(call, decision, obstacle);
+    into.route = route_from(decision, obstacle);
     // The agreement has kept the call's place among the communicator's: no rank makes the real call.
     if (const std::string why = error::refusal(into.route.reason); !why.empty())
         return failed(call, comm, why);

@@ -93,7 +93,7 @@ bool CollectiveOperation::answered() {
     if (failure->empty()) {
         agreement_.reset();
         Decision decision = read(records_->all);
-        if (decision.needs_setup && all_can(kept(), decision)) {
+        if (decision.needs_setup && all_can(decision)) {
             comm::begin_setup(*order_->owner(), location_, decision.setups);
             decision.obstacle = Reason::kNotReady;
         }

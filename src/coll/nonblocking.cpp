@@ -60,7 +60,7 @@ class Nonblocking final : public CollectiveOperation {
         if (decision.state == Decision::State::kMismatch)
             begin_comparison();
         else
-            take_route(route_from(kept(), decision));
+            take_route(route_from(decision));
     }
 
     std::shared_ptr<staging::Deferred> stage(Reason reason) override {

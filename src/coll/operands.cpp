@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "call/job.hpp"
 #include "coll/tuning.hpp"
 #include "comm/state.hpp"
 #include "datatype/layout.hpp"
@@ -147,6 +148,12 @@ bool under_threshold(const Call& call) {
         return o.shape == Shape::kRanks || o.shape == Shape::kRanksLocal;
     });
     return !many_blocks || message * static_cast<std::size_t>(ranks_of(call)) < limit;
+}
+
+bool needs_no_agreement(const Call& call) {
+    if (size_is_unknown(call))
+        return false;
+    return call::limited ? message_bytes(call) == 0 : under_threshold(call);
 }
 
 std::size_t payload_bytes(const Call& call) {

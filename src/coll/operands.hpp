@@ -52,6 +52,10 @@ std::size_t message_bytes(const Call& call);
 // size of all blocks together. Not for calls whose size is unknown.
 bool under_threshold(const Call& call);
 
+// Do the ranks make the call without an agreement, as each of them knows by itself? Its size tells: it has no data, or
+// is a small one and nothing limits the wait for other ranks.
+bool needs_no_agreement(const Call& call);
+
 // Returns the bytes that this rank passes, for the report.
 std::size_t payload_bytes(const Call& call);
 

@@ -94,7 +94,7 @@ class Started final : public CollectiveOperation {
     // A mismatch means that the ranks would use different NCCL communicators: some were started before a set-up and
     // some after it.
     void decided(const Decision& decision) override {
-        const Route route = route_from(kept(), decision);
+        const Route route = route_from(decision);
         const bool different = decision.state == Decision::State::kMismatch && route.carrier == Carrier::kNccl;
         take_route(different ? Route{Carrier::kStaged, Reason::kNotReady} : route);
     }

@@ -1,11 +1,16 @@
 #include "coll/vote.hpp"
 
+#include "call/job.hpp"
 #include "datatype/element.hpp"
 #include "nccl/communicator.hpp"
 #include "settings/settings.hpp"
 
 namespace swy::coll {
 namespace {
+
+bool nccl_is_off() {
+    return settings::values().nccl == settings::Nccl::kNo;
+}
 
 // Returns the device with which a rank joins of which NCCL moves nothing: the one that the communicator has for it, or
 // the program's current one.
@@ -28,7 +33,7 @@ Reason reason_to_stay_local(const Call& call, const comm::State& comm) {
         return Reason::kSpansJobs;
     if (comm.size == 1 && !comm.inter)
         return Reason::kOneRank;
-    if (settings::values().nccl == settings::Nccl::kNo)
+    if (nccl_is_off() && !call::limited)
         return Reason::kNcclOff;
     if (!comm.inter && rooted(call) && (call.root < 0 || call.root >= comm.size))
         return Reason::kInvalid;  // an error of the program's, which MPI reports
@@ -44,7 +49,7 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const
     vote.in_flight = under_way.wants_turn();
     if (!vote.host) {
         nccl::Work& work = into.emplace();
-        vote.obstacle = nccl::prepare(call, comm.rank, comm.size, work);
+        vote.obstacle = nccl_is_off() ? Reason::kNcclOff : nccl::prepare(call, comm.rank, comm.size, work);
         if (!vote.device || work.location.ordinal < 0)  // NCCL moves nothing of this rank's
             work.location = without_data(comm);
         if (vote.obstacle == Reason::kNone && work.location.ordinal < 0)
@@ -61,16 +66,15 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const
     return vote;
 }
 
-bool all_can(const Call& call, const Decision& decision) {
-    const bool enough = decision.large || !size_is_unknown(call);
+bool all_can(const Decision& decision) {
     const bool obstacle = decision.obstacle != Reason::kNone && decision.obstacle != Reason::kNotReady;
-    return enough && decision.any_device && !decision.any_host && !obstacle;
+    return decision.large && decision.any_device && !decision.any_host && !obstacle;
 }
 
-Route route_from(const Call& call, const Decision& decision, Reason obstacle) {
+Route route_from(const Decision& decision, Reason obstacle) {
     if (!decision.any_device)
         return {};
-    if (size_is_unknown(call) && !decision.large)
+    if (!decision.large)
         return {Carrier::kStaged, Reason::kSmall};
     if (decision.any_host)
         return {Carrier::kStaged, Reason::kMixed};

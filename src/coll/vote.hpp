@@ -30,7 +30,7 @@ Vote vote_of(const Call& call, const comm::State& comm, Presence presence, const
 
 // all_can(): could the call use NCCL, once the communicator has an NCCL communicator? route_from(): the route that all
 // ranks take, where `obstacle` is what a set-up after the votes has found. Both are the same on every rank.
-bool all_can(const Call& call, const Decision& decision);
-Route route_from(const Call& call, const Decision& decision, Reason obstacle = Reason::kNone);
+bool all_can(const Decision& decision);
+Route route_from(const Decision& decision, Reason obstacle = Reason::kNone);
 
 }  // namespace swy::coll

@@ -70,7 +70,7 @@ std::int64_t flag_in(const comm::SharedPage::Record& words, std::size_t field) {
 
 void describe(const Call& call, Vote& vote) {
     vote.bytes = message_bytes(call);
-    vote.large = size_is_unknown(call) && payload_bytes(call) >= threshold_of(call);
+    vote.large = size_is_unknown(call) ? payload_bytes(call) >= threshold_of(call) : !under_threshold(call);
     vote.op = static_cast<std::uint8_t>(datatype::Operator::kNull);
     if (between_groups(
             call))  // each group names the root in its own way, and who passes nothing need not name the rest

@@ -246,7 +246,7 @@ int agreed(const Call& call, Real real, comm::State& comm, coll::Presence presen
 Reason reason_to_decide_alone(const Call& call, comm::State*& comm) {
     if (!call::job_agrees || call.owner.comm == MPI_COMM_NULL)
         return Reason::kSpansJobs;
-    if (!coll::size_is_unknown(call) && coll::under_threshold(call))
+    if (coll::needs_no_agreement(call))
         return Reason::kSmall;
     comm = comm::of(call.owner.comm);
     return comm == nullptr ? Reason::kNoMemory : coll::reason_to_stay_local(call, *comm);

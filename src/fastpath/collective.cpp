@@ -18,7 +18,7 @@ void remember(MPI_Datatype type, std::size_t size) {
         !place.type.compare_exchange_strong(expected, kBeingWritten))
         return;
     // Where the job needs no agreement, size does not matter: no valid count is too large.
-    place.below.store(call::job_agrees ? call::threshold / size + (call::threshold % size != 0) : SIZE_MAX,
+    place.below.store(call::job_agrees ? call::agreed_from / size + (call::agreed_from % size != 0) : SIZE_MAX,
                       std::memory_order_relaxed);
     place.type.store(handle);
     if (call::merged_communicators.load() != 0)  // since the first look

@@ -43,8 +43,9 @@ inline bool is_predefined(MPI_Datatype type) {
 // Tells whether a routed collective of a predefined type needs no agreement because of its size, which is the same on
 // all ranks.
 inline bool small(MPI_Count count, std::size_t size) {
-    return size != 0 && (!call::job_agrees || (count >= 0 && static_cast<std::size_t>(count) * size < call::threshold &&
-                                               call::merged_communicators.load(std::memory_order_relaxed) == 0));
+    return size != 0 &&
+           (!call::job_agrees || (count >= 0 && static_cast<std::size_t>(count) * size < call::agreed_from &&
+                                  call::merged_communicators.load(std::memory_order_relaxed) == 0));
 }
 bool small(MPI_Count count, MPI_Datatype type);
 

@@ -273,6 +273,8 @@ int after_init(const std::string& alone) {
         look_at_slurm(alone);
     look_at_error_handlers();
     call::job_agrees = gpus;
+    call::limited = values.timeout > 0;
+    call::agreed_from = call::limited ? 0 : call::threshold;
     fastpath::forget_small_counts();
     driver_watch::watch();
     report::covers_host_calls = wants_report(values) || values.trace;

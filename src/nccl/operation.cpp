@@ -299,6 +299,12 @@ std::optional<std::string> ended(const Operation& operation, const progress::Dea
     return std::nullopt;
 }
 
+void await_explanation(Communicator& communicator) {
+    const auto end = std::chrono::steady_clock::now() + kHearsay;
+    while (communicator.may_be_explained() && std::chrono::steady_clock::now() < end)
+        progress::progress();
+}
+
 std::string run(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& communicator, MPI_Comm comm) {
     const progress::Deadline deadline(settings::values().timeout, comm);
     Operation operation(std::move(job), communicator, Operation::On::kCommunicatorsStreams);

@@ -78,4 +78,8 @@ std::string run(std::unique_ptr<Job> job, const std::shared_ptr<Communicator>& c
 // The outcome of a launched operation: nothing while it runs, otherwise its failure, "" on success.
 std::optional<std::string> ended(const Operation& operation, const progress::Deadline& deadline);
 
+// For whoever has seen that a communicator has failed, on which no operation is under way that would wait so: waits,
+// with MPI's progress, until MPI knows of a failed process or has had the time to hear of one.
+void await_explanation(Communicator& communicator);
+
 }  // namespace swy::nccl

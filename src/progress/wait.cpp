@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <thread>
+#include <utility>
 
 #include "error/error.hpp"
 #include "progress/engine.hpp"
@@ -13,13 +14,26 @@
 namespace swy::progress {
 
 Deadline::Deadline(double seconds, MPI_Comm comm) : comm_(comm), never_(seconds <= 0) {
-    if (!never_)
-        end_ = std::chrono::steady_clock::now() +
-               std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+    if (never_)
+        return;
+    constexpr int kPart = 4;
+    const auto limit =
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+    more_ = limit / kPart;
+    looked_ = std::chrono::steady_clock::now();
+    end_ = looked_ + limit;
 }
 
 bool Deadline::passed() const {
-    return (!never_ && std::chrono::steady_clock::now() >= end_) || (error::survives && is_lost());
+    return (!never_ && is_late()) || (error::survives && is_lost());
+}
+
+bool Deadline::is_late() const {
+    const auto now = std::chrono::steady_clock::now();
+    const bool was_away = now - std::exchange(looked_, now) > more_;
+    if (now >= end_ && was_away && !std::exchange(extended_, true))
+        end_ = now + more_;
+    return now >= end_;
 }
 
 bool Deadline::is_lost() const {

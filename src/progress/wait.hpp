@@ -14,7 +14,9 @@
 namespace swy::progress {
 
 // When waiting is given up: SWITCHYARD_TIMEOUT after construction, which never passes when that is 0, or when the
-// communicator whose ranks are waited for has lost one of them or has been revoked (error/loss.hpp).
+// communicator whose ranks are waited for has lost one of them or has been revoked (error/loss.hpp). A program that has
+// computed outside MPI until after that time gets a quarter of it more, once: nothing that needs MPI's progress can
+// have ended meanwhile.
 class Deadline {
   public:
     explicit Deadline(double seconds, MPI_Comm comm = MPI_COMM_NULL);
@@ -22,12 +24,15 @@ class Deadline {
     std::string why() const;  // as a clause, for the error of who gives up
 
   private:
+    bool is_late() const;
     bool is_lost() const;
 
     MPI_Comm comm_;
     mutable unsigned looks_ = 0;
-    std::chrono::steady_clock::time_point end_;
     bool never_;
+    std::chrono::steady_clock::duration more_{};
+    mutable std::chrono::steady_clock::time_point looked_, end_;
+    mutable bool extended_ = false;
 };
 
 // Runs one turn of MPI's progress engine; does not block. Where that cannot be called and there is no MPI_COMM_SELF to

@@ -14,8 +14,9 @@ namespace swy::report::watchdog {
 
 // What is done about a call that lasts: it is told after `stall` seconds. A collective that is staged waits in MPI's
 // own call, which nothing can end: it cannot be made by a call that does not block, since MPI lets these match no
-// blocking one (MPI 4.0 section 6.12), and ranks with host memory make that. So it is told after `timeout` seconds too,
-// and the process ends by SIGTERM then where `ends_job` says so. 0 is no limit.
+// blocking one (MPI 4.0 section 6.12), and ranks with host memory make that. Where `timeout` is set all ranks have come
+// before it is made; if one stops then, or where they could not agree, it is told after `timeout` seconds too, and the
+// process ends by SIGTERM where `ends_job` says so. 0 is no limit.
 struct Limits {
     double stall = 0;       // SWITCHYARD_STALL
     double timeout = 0;     // SWITCHYARD_TIMEOUT

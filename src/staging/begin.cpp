@@ -14,10 +14,12 @@
 #include "error/error.hpp"
 #include "progress/engine.hpp"
 #include "progress/keep_until.hpp"
+#include "progress/wait.hpp"
 #include "real.hpp"
 #include "report/op_record.hpp"
 #include "request/handle.hpp"
 #include "request/real_end.hpp"
+#include "settings/settings.hpp"
 #include "staging/average.hpp"
 #include "staging/staged.hpp"
 #include "staging/staging.hpp"
@@ -90,10 +92,17 @@ class StagedCall final : public Deferred {
     bool step() override {
         if (make_ != nullptr)
             return made();
-        return copying_ ? copied() : ended() && copied();
+        return copying_ ? copied() : ended() && (done() || copied());
     }
 
     bool called() const override { return make_ == nullptr; }
+
+    // The real call has been made, and no rank knows whether the others have made theirs. They have twice as long as
+    // SWITCHYARD_TIMEOUT says: one that waits for a copy makes its call, and tells why, when that has passed.
+    void begin_waiting() {
+        if (collective(call()))
+            limit_.emplace(2 * settings::values().timeout);
+    }
 
     // Does what comes before the real call, with MPI's progress. Returns false with an error that has been raised:
     // there is to be no real call.
@@ -169,7 +178,7 @@ class StagedCall final : public Deferred {
         int error = MPI_SUCCESS;
         MPI_Status status;
         if (!request::has_ended(persistent_->request, persistent_->handler, status, error))
-            return false;
+            return limit_.has_value() && limit_->passed() && give_up();
         deactivate(error == MPI_SUCCESS);
         copying_ = true;
         if (const Failure failure = failure_elsewhere(call(), owner(), part_)) {
@@ -185,6 +194,20 @@ class StagedCall final : public Deferred {
         if (error == MPI_SUCCESS && persistent_->average.has_value())
             persistent_->average->divide();
         begin_copy_out(error == MPI_SUCCESS);
+        return true;
+    }
+
+    // Leaves the real request, and the memory that it works on, to MPI: the other ranks may still come, and have this
+    // one's part.
+    bool give_up() {
+        if (comm::lives(comm()))
+            comm::of(comm())->given_up = true;
+        std::string why =
+            fmt::format("{} before MPI ended the call: see that each rank makes it, or allow more time", limit_->why());
+        note({MPI_ERR_OTHER, std::move(why), comm::where(call(), owner())});
+        persistent_->active = false;
+        progress::keep_until(std::exchange(persistent_->request, MPI_REQUEST_NULL), std::move(persistent_->staging));
+        finish(std::move(outcome_));
         return true;
     }
 
@@ -240,6 +263,7 @@ class StagedCall final : public Deferred {
     const std::shared_ptr<PersistentStaging> persistent_;
     comm::Contribution part_;
     Make make_;
+    std::optional<progress::Deadline> limit_;  // none where the ranks have agreed on the call
     progress::Outcome outcome_;
     report::OpRecord record_{call(), owner()};
     bool copying_ = false;
@@ -248,6 +272,7 @@ class StagedCall final : public Deferred {
 
 void add_started(const std::shared_ptr<PersistentStaging>& persistent, const std::shared_ptr<StagedCall>& operation) {
     persistent->active = true;
+    operation->begin_waiting();
     const progress::Hold hold;
     progress::add(operation);
 }

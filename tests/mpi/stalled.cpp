@@ -1,6 +1,7 @@
 // One rank comes late to a call, and the others wait for it. Driven by stalled.test, which reads what they say
 // meanwhile; what the calls give is checked here. Arguments: what is called, how many calls come before, how many
-// seconds the last rank is late and, with `host`, that rank 0 passes host memory then.
+// seconds the last rank is late (with `away`, all ranks compute that long) and, with `host`, that rank 0 passes host
+// memory then.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -53,11 +54,11 @@ void complete(MPI_Request& request) {
 }
 
 // A collective on device memory that is no large message: Open MPI's own call, in which all but the last rank wait.
-void small(double late) {
+void small(double late, gpu::Kind kind) {
     const double mine = rank + 1.0;
-    gpu::Memory in(gpu::Kind::kDevice, {reinterpret_cast<const std::byte*>(&mine),
-                                        reinterpret_cast<const std::byte*>(&mine) + sizeof mine});
-    gpu::Memory out(gpu::Kind::kDevice, sizeof mine);
+    gpu::Memory in(
+        kind, {reinterpret_cast<const std::byte*>(&mine), reinterpret_cast<const std::byte*>(&mine) + sizeof mine});
+    gpu::Memory out(kind, sizeof mine);
     for (const bool is_late : {false, true}) {
         if (is_late && rank == size - 1)
             usleep(static_cast<useconds_t>(late * 1e6));
@@ -69,6 +70,24 @@ void small(double late) {
         return;
     std::fprintf(stderr, "FAILED on rank %d: %g\n", rank, sum);
     ++failures;
+}
+
+void add(void* in, void* inout, int* count, MPI_Datatype*) {
+    for (int i = 0; i < *count; ++i)
+        static_cast<double*>(inout)[i] += static_cast<double*>(in)[i];
+}
+
+// A collective that does not block, with an operator of the program's own: the ranks do not agree on it.
+void own_operator(Data& data, double late) {
+    MPI_Op sum = MPI_OP_NULL;
+    MPI_Op_create(add, 1, &sum);
+    if (rank == size - 1)
+        usleep(static_cast<useconds_t>(late * 1e6));
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Iallreduce(data.in(), data.out(), kCount, MPI_DOUBLE, sum, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    data.expect_sum();
+    MPI_Op_free(&sum);
 }
 
 // The last rank sends to rank 0, and is late at either end.
@@ -157,7 +176,15 @@ int main(int argc, char** argv) {
     } else if (way == "nobody") {
         nobody_waits(data, late);
     } else if (way == "small") {
-        small(late);
+        small(late, argc > 4 && rank == 0 ? gpu::Kind::kHost : gpu::Kind::kDevice);
+    } else if (way == "own-operator") {
+        own_operator(data, late);
+    } else if (way == "away") {
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Iallreduce(data.in(), data.out(), kCount, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+        usleep(static_cast<useconds_t>(late * 1e6));
+        complete(request);
+        data.expect_sum();
     } else if (way == "finalize") {
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == size - 1)

@@ -240,8 +240,12 @@ std::string Communicator::trouble() {
     std::string why = words->receive(rank);
     if (why.empty())
         why = nccl->trouble();
-    if (!why.empty())
+    if (!why.empty()) {
+        const bool news = nccl->usable();
         nccl->fail(why);
+        if (news)
+            nccl::await_explanation(*nccl);
+    }
     return why;
 }
 
