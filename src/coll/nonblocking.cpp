@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,8 +13,11 @@
 #include "comm/launch_order.hpp"
 #include "nccl/operation.hpp"
 #include "progress/engine.hpp"
+#include "progress/keep_until.hpp"
+#include "progress/wait.hpp"
 #include "real.hpp"
 #include "request/handle.hpp"
+#include "settings/settings.hpp"
 #include "staging/staged.hpp"
 
 namespace swy::coll {
@@ -72,31 +76,58 @@ class Nonblocking final : public CollectiveOperation {
 
     // Starts to gather the ranks' fingerprints for the error's text, in the operation's place among those of the
     // private communicator.
-    void begin_comparison() { prints_.resize(static_cast<std::size_t>(size_)); }
+    void begin_comparison() {
+        comparison_ = std::make_shared<Comparison>(print_, size_);
+        limit_.emplace(settings::values().timeout);
+    }
 
-    bool advance_alone() override { return !prints_.empty() && compared(); }
+    bool advance_alone() override { return comparison_ != nullptr && compared(); }
 
+    // A rank whose call is another one altogether may never bring its fingerprint.
     bool compared() {
-        if (comparison_ == MPI_REQUEST_NULL) {
+        if (limit_->passed()) {
+            order_->leave(this);
+            if (comm::State* const state = order_->owner(); state != nullptr && begun())
+                state->given_up = true;
+            progress::keep_until(std::exchange(comparison_->request, MPI_REQUEST_NULL), comparison_);
+            not_compared();
+            return true;
+        }
+        if (!begun()) {
             if (!first())
                 return false;
-            const int rc = real::Iallgather(&print_, sizeof print_, MPI_BYTE, prints_.data(), sizeof print_, MPI_BYTE,
-                                            order_->private_comm(), &comparison_);
+            const int rc = comparison_->begin(order_->private_comm());
             order_->leave(this);
             if (rc != MPI_SUCCESS)
-                fail_here(MPI_ERR_OTHER, fmt::format("the ranks' calls do not match: here {}", in_words(print_)));
+                not_compared();
             return true;
         }
         int flag = 0;
-        if (!progress::may_poll() || (real::Test(&comparison_, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag == 0))
+        if (!progress::may_poll() ||
+            (real::Test(&comparison_->request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag == 0))
             return false;
-        fail_here(MPI_ERR_OTHER, compare(prints_));
+        fail_here(MPI_ERR_OTHER, compare(comparison_->all));
         return true;
     }
+    bool begun() const { return comparison_->request != MPI_REQUEST_NULL; }
+    void not_compared() {
+        fail_here(MPI_ERR_OTHER, fmt::format("the ranks' calls do not match: here {}", in_words(print_)));
+    }
+
+    // What MPI works on.
+    struct Comparison {
+        Comparison(const Fingerprint& print, int ranks) : mine(print), all(static_cast<std::size_t>(ranks)) {}
+        int begin(MPI_Comm comm) {
+            return real::Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm, &request);
+        }
+        const Fingerprint mine;
+        std::vector<Fingerprint> all;
+        MPI_Request request = MPI_REQUEST_NULL;
+    };
 
     Fingerprint print_;
-    MPI_Request comparison_ = MPI_REQUEST_NULL;
-    std::vector<Fingerprint> prints_;
+    std::shared_ptr<Comparison> comparison_;  // null where the calls match
+    std::optional<progress::Deadline> limit_;
 };
 
 }  // namespace

@@ -10,5 +10,5 @@ tests_mpi_faults_freed_LDADD = $(MPI_TEST_LIBS)
 tests_mpi_faults_at_the_limit_SOURCES = tests/mpi/faults/at_the_limit.cpp tests/mpi/gpu.hpp tests/random_seed.hpp tests/collective_forms.hpp
 tests_mpi_faults_at_the_limit_LDADD = $(RELINKED_LIBS)
 tests_mpi_faults_at_the_limit_LDFLAGS = $(RELINKED_LINK)
-TESTS += tests/mpi/faults/at_the_limit tests/mpi/faults/staged.test tests/mpi/faults/campaign.test tests/mpi/faults/odd_files.test tests/mpi/faults/on_failure.test tests/mpi/faults/stopped.test tests/mpi/faults/classes tests/mpi/faults/freed
-EXTRA_DIST += tests/mpi/faults/staged.test tests/mpi/faults/campaign.test tests/mpi/faults/odd_files.test tests/mpi/faults/on_failure.test tests/mpi/faults/stopped.test
+TESTS += tests/mpi/faults/at_the_limit tests/mpi/faults/staged.test tests/mpi/faults/campaign.test tests/mpi/faults/odd_files.test tests/mpi/faults/on_failure.test tests/mpi/faults/stopped.test tests/mpi/faults/classes tests/mpi/faults/freed tests/mpi/faults/other_call.test
+EXTRA_DIST += tests/mpi/faults/staged.test tests/mpi/faults/campaign.test tests/mpi/faults/odd_files.test tests/mpi/faults/on_failure.test tests/mpi/faults/stopped.test tests/mpi/faults/other_call.test

@@ -1,9 +1,10 @@
 // One collective on device memory over and over, while the driver or NCCL fails on a rank (VGPU_FAULTS): every rank
 // says which rounds have failed and why, and whatever returns MPI_SUCCESS is compared with arithmetic. In a round that
 // fails anywhere nothing more may fail than that. Driven by staged.test: rounds CALL FORM COUNT [in-place] [warm]
-// [host=RANK] [rounds=N] [pause=SECONDS]
+// [host=RANK] [other=RANK] [rounds=N] [pause=SECONDS]
 //   warm       a first call over NCCL, so that calls that do not block agree
 //   host=RANK  which rank passes host memory
+//   other=RANK which rank makes MPI_Bcast in the last round but one
 //   pause=SECONDS  before each round, which rank 0 then tells on standard output
 #include <mpi.h>
 #include <mpix_switchyard.h>
@@ -192,7 +193,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const std::string call = argc > 1 ? argv[1] : "allreduce", form = argc > 2 ? argv[2] : "blocking";
     const int count = argc > 3 ? std::atoi(argv[3]) : 100;
-    bool in_place = false, warm = false, host = false;
+    bool in_place = false, warm = false, host = false, other = false;
     int rounds = 5;
     double pause = 0;
     for (int i = 4; i < argc; ++i) {
@@ -204,6 +205,7 @@ int main(int argc, char** argv) {
         in_place |= word == "in-place";
         warm |= word == "warm";
         host |= word == "host=" + std::to_string(rank);
+        other |= word == "other=" + std::to_string(rank);
     }
     multi = form == "multi" || form == "begun-multi";
     if (form.starts_with("begun"))
@@ -228,7 +230,9 @@ int main(int argc, char** argv) {
             return in_place && i < static_cast<std::size_t>(count) ? given(round, rank) : kUntouched;
         };
         const Round r{round, count, in_place, comm, filled(kind, all, mine), filled(kind, all, before)};
-        if (const int code = row.call(r); code != MPI_SUCCESS)
+        const bool odd = other && round == rounds - 2;
+        const int code = odd ? MPI_Bcast(r.out.address(), count, MPI_INT, 0, comm) : row.call(r);
+        if (code != MPI_SUCCESS)
             say(round, code);
         else if (!(in_place && call == "reduce" && rank != 0))
             check(row, r);
