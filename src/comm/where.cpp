@@ -10,12 +10,12 @@
 namespace swy::comm {
 namespace {
 
-std::string place(CallId call, int rank, const std::string& what, int size) {
-    return fmt::format("{} on rank {} of {} ({} rank{})", name(call), rank, what, size, size == 1 ? "" : "s");
+std::string place(std::string_view call, int rank, const std::string& what, int size) {
+    return fmt::format("{} on rank {} of {} ({} rank{})", call, rank, what, size, size == 1 ? "" : "s");
 }
 
 // Frees the group.
-std::string place(CallId call, MPI_Group group, const std::string& what) {
+std::string place(std::string_view call, MPI_Group group, const std::string& what) {
     int rank = 0, size = 0;
     real::Group_rank(group, &rank);
     real::Group_size(group, &size);
@@ -30,21 +30,25 @@ std::string where(CallId call, MPI_Win win) {
     char text[MPI_MAX_OBJECT_NAME] = "";
     int length = 0;
     real::Win_get_name(win, text, &length);
-    return place(call, group, length > 0 ? text : "a window without name");
+    return place(name(call), group, length > 0 ? text : "a window without name");
 }
 
 std::string where(CallId call, MPI_File file) {
     MPI_Group group = MPI_GROUP_NULL;
     if (file == MPI_FILE_NULL || real::File_get_group(file, &group) != MPI_SUCCESS)
         return std::string(name(call));
-    return place(call, group, "a file");
+    return place(name(call), group, "a file");
 }
 
 }  // namespace
 
 std::string where(CallId call, MPI_Comm comm) {
+    return where(name(call), comm);
+}
+
+std::string where(std::string_view call, MPI_Comm comm) {
     if (comm == MPI_COMM_NULL || !lives(comm))
-        return std::string(name(call));
+        return std::string(call);
     int rank = 0, size = 0;
     real::Comm_rank(comm, &rank);
     real::Comm_size(comm, &size);

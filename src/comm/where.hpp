@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <string>
+#include <string_view>
 
 #include "call/call.hpp"
 
@@ -11,6 +12,7 @@ namespace swy::comm {
 
 // Returns "MPI_Recv on rank 0 of MPI_COMM_WORLD (2 ranks)", the call alone where the communicator was freed.
 std::string where(CallId call, MPI_Comm comm);
+std::string where(std::string_view call, MPI_Comm comm);
 
 // The same for a communicator, a window or a file, which must exist; the call alone where there is none of these.
 std::string where(CallId call, const Owner& owner);

@@ -6,7 +6,6 @@
 #include <new>
 
 #include "call/entry_point.hpp"
-#include "error/error.hpp"
 #include "ext/message/payload.hpp"
 #include "real.hpp"
 
@@ -43,7 +42,7 @@ int give(const Outgoing& from, int root, MPI_Comm comm) {
     if (rc == MPI_SUCCESS && (wrong != MPI_SUCCESS || code != MPI_SUCCESS || header.kind == Kind::kWithin))
         rc = broadcast_nothing(root, comm);
     if (wrong != MPI_SUCCESS)
-        return error::raise(Owner(comm), wrong, "MPIX_Bcast_message: " + problem);
+        return raise(kBcastMessage, comm, wrong, problem);
     if (code != MPI_SUCCESS || rc != MPI_SUCCESS || header.kind == Kind::kWithin)
         return code != MPI_SUCCESS ? code : rc;
     const Extent extent(from.bytes);
@@ -58,10 +57,10 @@ int receive_payload(const Room& room, const Header& header, std::span<const std:
                    : copy_out(room.address(), whole.subspan(header.whole() - header.bytes, header.bytes), comm);
     }
     if (room.address() == nullptr)
-        return error::raise(Owner(comm), MPI_ERR_NO_MEM,
-                            fmt::format("MPIX_Bcast_message: there is no memory for a payload of {} bytes, not even to "
-                                        "drop it: the other ranks wait",
-                                        header.bytes));
+        return raise(kBcastMessage, comm, MPI_ERR_NO_MEM,
+                     fmt::format("there is no memory for a payload of {} bytes, not even to "
+                                 "drop it: the other ranks wait",
+                                 header.bytes));
     const Extent extent(static_cast<MPI_Count>(header.bytes));
     return swy_MPI_Bcast(room.address(), extent.count(), extent.type(), root, comm);
 }
@@ -76,9 +75,9 @@ int get(const Incoming& to, int root, MPI_Comm comm) {
     const std::optional<Header> header = read(whole);
     if (!header || header->kind == Kind::kRefused) {
         broadcast_nothing(root, comm);
-        return error::raise(
-            Owner(comm), header ? MPI_ERR_ARG : MPI_ERR_OTHER,
-            fmt::format("MPIX_Bcast_message: rank {}, the root, {}", root,
+        return raise(
+            kBcastMessage, comm, header ? MPI_ERR_ARG : MPI_ERR_OTHER,
+            fmt::format("rank {}, the root, {}", root,
                         header ? "could not send its message: its own error says why" : "has made another call"));
     }
     const auto metadata = std::span<const std::byte>(whole).subspan(kHeaderBytes, header->metadata);
@@ -105,7 +104,7 @@ int broadcast(const Incoming& to, int root, MPI_Comm comm) {
         return rc;
     std::string problem;
     if (const int wrong = to.check(!giving, problem); wrong != MPI_SUCCESS)
-        return error::raise(Owner(comm), wrong, "MPIX_Bcast_message: " + problem);
+        return raise(kBcastMessage, comm, wrong, problem);
     return giving ? give({to.metadata, *to.metadata_bytes, *to.payload, *to.bytes}, root, comm) : get(to, root, comm);
 }
 
@@ -116,7 +115,7 @@ extern "C" SWY_EXPORT int MPIX_Bcast_message(void* metadata, int max_metadata, i
                                              MPIX_Message_allocate_function* allocate, void* extra_state,
                                              void** payload, MPI_Count* bytes, int root, MPI_Comm comm) {
     try {
-        return message::broadcast({.call = "MPIX_Bcast_message",
+        return message::broadcast({.call = message::kBcastMessage,
                                    .metadata = metadata,
                                    .max_metadata = max_metadata,
                                    .metadata_bytes = metadata_bytes,
@@ -126,6 +125,6 @@ extern "C" SWY_EXPORT int MPIX_Bcast_message(void* metadata, int max_metadata, i
                                    .bytes = bytes},
                                   root, comm);
     } catch (const std::bad_alloc&) {
-        return error::raise(Owner(comm), MPI_ERR_NO_MEM, "MPIX_Bcast_message: no host memory left");
+        return message::raise(message::kBcastMessage, comm, MPI_ERR_NO_MEM, "no host memory left");
     }
 }

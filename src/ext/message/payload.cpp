@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "comm/state.hpp"
+#include "comm/where.hpp"
 #include "device/device.hpp"
 #include "error/error.hpp"
 #include "real.hpp"
@@ -117,17 +119,21 @@ int deliver_metadata(const Incoming& to, std::span<const std::byte> metadata, MP
                     comm);
 }
 
+int raise(const char* call, MPI_Comm comm, int mpi_class, const std::string& why) {
+    if (comm != MPI_COMM_NULL)
+        comm::of(comm);  // only one that it knows is named
+    return error::raise(Owner(comm), mpi_class, comm::where(call, comm) + ": " + why);
+}
+
 int raise_shortage(const Incoming& to, const Room& room, std::size_t metadata, MPI_Comm comm) {
     if (room.refused())
-        return error::raise(
-            Owner(comm), MPI_ERR_NO_MEM,
-            fmt::format("{}: the program's function gave no memory for a payload of {} bytes, which is dropped",
-                        to.call, static_cast<long long>(*to.bytes)));
+        return raise(to.call, comm, MPI_ERR_NO_MEM,
+                     fmt::format("the program's function gave no memory for a payload of {} bytes, which is dropped",
+                                 static_cast<long long>(*to.bytes)));
     if (metadata > static_cast<std::size_t>(to.max_metadata))
-        return error::raise(Owner(comm), MPI_ERR_TRUNCATE,
-                            fmt::format("{}: {} bytes of metadata have come, and there is room for {}; the payload is "
-                                        "whole",
-                                        to.call, metadata, to.max_metadata));
+        return raise(to.call, comm, MPI_ERR_TRUNCATE,
+                     fmt::format("{} bytes of metadata have come, and there is room for {}; the payload is whole",
+                                 metadata, to.max_metadata));
     return MPI_SUCCESS;
 }
 

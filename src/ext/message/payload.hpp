@@ -39,6 +39,13 @@ struct Extent : call::Counted {
     explicit Extent(MPI_Count bytes) : Counted(bytes, MPI_BYTE) {}
 };
 
+inline constexpr const char* kSendMessage = "MPIX_Send_message";
+inline constexpr const char* kRecvMessage = "MPIX_Recv_message";
+inline constexpr const char* kBcastMessage = "MPIX_Bcast_message";
+
+// Raises an error of one of these calls, whose text names the rank and the communicator too.
+int raise(const char* call, MPI_Comm comm, int mpi_class, const std::string& why);
+
 // A sender's arguments.
 struct Outgoing {
     const void* metadata = nullptr;

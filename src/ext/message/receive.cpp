@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "call/entry_point.hpp"
-#include "error/error.hpp"
 #include "ext/message/payload.hpp"
 #include "progress/wait.hpp"
 #include "real.hpp"
@@ -75,10 +74,10 @@ int await_rest(MPI_Comm comm, Found& found) {
         if (const int rc = look(found.source, found.tag, comm, there, found, found.rest); rc != MPI_SUCCESS)
             return rc;
         if (!there && deadline.passed())
-            return error::raise(Owner(comm), MPI_ERR_OTHER,
-                                fmt::format("MPIX_Recv_message: rank {} has announced a payload of {} bytes with tag "
-                                            "{}, and {} before it came: has another receive taken it?",
-                                            found.source, found.header->bytes, found.tag, deadline.why()));
+            return raise(kRecvMessage, comm, MPI_ERR_OTHER,
+                         fmt::format("rank {} has announced a payload of {} bytes with tag "
+                                     "{}, and {} before it came: has another receive taken it?",
+                                     found.source, found.header->bytes, found.tag, deadline.why()));
         if (!there)
             std::this_thread::yield();
     }
@@ -102,29 +101,28 @@ int receive_payload(const Room& room, Found& found, MPI_Comm comm) {
     if (found.rest == MPI_MESSAGE_NULL)
         return room.refused() ? MPI_SUCCESS : copy_out(room.address(), found.payload(), comm);
     if (room.refused() && room.address() == nullptr)
-        return error::raise(Owner(comm), MPI_ERR_NO_MEM,
-                            fmt::format("MPIX_Recv_message: there is no memory for a payload of {} bytes, not even to "
-                                        "drop it: its sender waits",
-                                        static_cast<long long>(found.bytes)));
+        return raise(kRecvMessage, comm, MPI_ERR_NO_MEM,
+                     fmt::format("there is no memory for a payload of {} bytes, not even to "
+                                 "drop it: its sender waits",
+                                 static_cast<long long>(found.bytes)));
     const Extent extent(found.bytes);
     return swy_MPI_Mrecv(room.address(), extent.count(), extent.type(), &found.rest, MPI_STATUS_IGNORE);
 }
 
 // Raises what is wrong with a message that has been received all the same.
 int complain(const Found& found, const Room& room, MPI_Comm comm) {
-    const std::string from =
-        fmt::format("MPIX_Recv_message: what rank {} has sent with tag {}", found.source, found.tag);
+    const std::string from = fmt::format("what rank {} has sent with tag {}", found.source, found.tag);
     const char* left = room.refused() ? "its data are dropped, since the program's function gave no memory for them"
                                       : "its data are given as the payload";
     if (!found.header)
-        return error::raise(Owner(comm), MPI_ERR_TYPE,
-                            fmt::format("{} is no message of MPIX_Send_message; {}, {} bytes", from, left,
-                                        static_cast<long long>(found.bytes)));
+        return raise(kRecvMessage, comm, MPI_ERR_TYPE,
+                     fmt::format("{} is no message of MPIX_Send_message; {}, {} bytes", from, left,
+                                 static_cast<long long>(found.bytes)));
     if (found.header->bytes != static_cast<std::uint64_t>(found.bytes))
-        return error::raise(Owner(comm), MPI_ERR_OTHER,
-                            fmt::format("{} announced {} bytes, and a message of {} bytes followed; {}. Other threads "
-                                        "must not send or receive with the same tag meanwhile",
-                                        from, found.header->bytes, static_cast<long long>(found.bytes), left));
+        return raise(kRecvMessage, comm, MPI_ERR_OTHER,
+                     fmt::format("{} announced {} bytes, and a message of {} bytes followed; {}. Other threads "
+                                 "must not send or receive with the same tag meanwhile",
+                                 from, found.header->bytes, static_cast<long long>(found.bytes), left));
     return MPI_SUCCESS;
 }
 
@@ -140,7 +138,7 @@ void tell(const Found& found, MPI_Status* status) {
 int receive(const Incoming& to, int source, int tag, MPI_Comm comm, MPI_Status* status) {
     std::string problem;
     if (const int wrong = to.check(true, problem); wrong != MPI_SUCCESS)
-        return error::raise(Owner(comm), wrong, "MPIX_Recv_message: " + problem);
+        return raise(kRecvMessage, comm, wrong, problem);
     to.nothing();
     Found found;
     if (source == MPI_PROC_NULL) {
@@ -171,7 +169,7 @@ extern "C" SWY_EXPORT int MPIX_Recv_message(void* metadata, int max_metadata, in
                                             MPIX_Message_allocate_function* allocate, void* extra_state, void** payload,
                                             MPI_Count* bytes, int source, int tag, MPI_Comm comm, MPI_Status* status) {
     try {
-        return message::receive({.call = "MPIX_Recv_message",
+        return message::receive({.call = message::kRecvMessage,
                                  .metadata = metadata,
                                  .max_metadata = max_metadata,
                                  .metadata_bytes = metadata_bytes,
@@ -181,6 +179,6 @@ extern "C" SWY_EXPORT int MPIX_Recv_message(void* metadata, int max_metadata, in
                                  .bytes = bytes},
                                 source, tag, comm, status);
     } catch (const std::bad_alloc&) {
-        return error::raise(Owner(comm), MPI_ERR_NO_MEM, "MPIX_Recv_message: no host memory left");
+        return message::raise(message::kRecvMessage, comm, MPI_ERR_NO_MEM, "no host memory left");
     }
 }

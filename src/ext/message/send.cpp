@@ -4,7 +4,6 @@
 #include <new>
 
 #include "call/entry_point.hpp"
-#include "error/error.hpp"
 #include "ext/message/payload.hpp"
 #include "real.hpp"
 
@@ -31,7 +30,7 @@ int begin(const Whole& whole, const Header& header, const Outgoing& from, const 
 int send(const Outgoing& from, int dest, int tag, MPI_Comm comm) {
     std::string problem;
     if (const int wrong = from.check(problem); wrong != MPI_SUCCESS)
-        return error::raise(Owner(comm), wrong, "MPIX_Send_message: " + problem);
+        return raise(kSendMessage, comm, wrong, problem);
     if (dest == MPI_PROC_NULL)
         return MPI_SUCCESS;
     Header header;
@@ -56,6 +55,6 @@ extern "C" SWY_EXPORT int MPIX_Send_message(const void* metadata, int metadata_b
     try {
         return message::send({metadata, metadata_bytes, payload, bytes}, dest, tag, comm);
     } catch (const std::bad_alloc&) {
-        return error::raise(Owner(comm), MPI_ERR_NO_MEM, "MPIX_Send_message: no host memory left");
+        return message::raise(message::kSendMessage, comm, MPI_ERR_NO_MEM, "no host memory left");
     }
 }

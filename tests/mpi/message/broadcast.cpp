@@ -94,6 +94,7 @@ void wrong_root() {
     } else {
         const Received got = get(gpu::Kind::kHost, 1, comm);
         check(got.error_class() == MPI_ERR_ARG, "from a root with too many metadata: " + got.text());
+        check(got.text().find("MPIX_Bcast_message on rank ") != std::string::npos, "where: " + got.text());
         got.has_payload({}, -1, "from a root with too many metadata");
     }
 }
