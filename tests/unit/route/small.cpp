@@ -1,4 +1,4 @@
-// How many elements of a predefined type are small, against arithmetic, for thresholds and counts around them.
+// How many elements of a predefined type are small, against arithmetic, for limits of all sizes and counts around them.
 #include <gtest/gtest.h>
 
 #include <mpi.h>
@@ -18,7 +18,7 @@ class Small : public ::testing::Test {
     ~Small() override { set(false, 0); }
     static void set(bool agrees, std::size_t least) {
         job_agrees = agrees;
-        threshold = least;
+        agreed_from = least;
         forget_small_counts();
     }
 };
