@@ -17,7 +17,8 @@ struct Words {
 
 constexpr std::array<Words, kReasons> kWords = {{
     {Reason::kNone, "none", "its buffers ask for this transport", ""},
-    {Reason::kSmall, "small", "smaller than the threshold, where staging has the lower latency", ""},
+    {Reason::kSmall, "small", "smaller than the threshold (64 KiB by default), where staging has the lower latency",
+     ""},
     {Reason::kNotAsked, "not-asked",
      "all ranks had passed host memory in such calls, and they agree on one in up to 64", ""},
     {Reason::kBuffered, "buffered", "a buffered send, which MPI keeps in the program's own host buffer",

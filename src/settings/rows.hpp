@@ -350,9 +350,9 @@ inline constexpr Setting kSettings[] = {
      read_bool<&Values::cuda_aware_mpi>,
      show_bool<&Values::cuda_aware_mpi>,
      SWY_AGREED(cuda_aware_mpi)},
-    {{"SWITCHYARD_P2P_THRESHOLD", kSize, "64K",
+    {{"SWITCHYARD_P2P_THRESHOLD", "at least 1K: bytes, or with K, M, G or T (powers of 1024)", "64K",
       "Messages in device memory of this size or larger are sent by envelope, and over NCCL where it can be; smaller "
-      "ones are staged, which has the lower latency. At least 1K.",
+      "ones are staged, which has the lower latency.",
       true},
      [](std::string_view text, Values& values) {
          std::size_t bytes = 0;
