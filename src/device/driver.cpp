@@ -99,6 +99,7 @@ std::string file_of(void* library) {
 std::unique_ptr<const Driver> bind(void* library, std::string& trouble) {
     auto made = std::make_unique<Driver>();
     made->file = file_of(library);
+    made->is_virtual = dlsym(library, "vgpu_alias") != nullptr;
     const Finder find(library);
     std::vector<std::string> missing;
     for (const Entry& entry : kEntries) {
@@ -214,7 +215,8 @@ std::string driver_problem() {
 
 std::string driver_text() {
     const Driver* d = driver();
-    return d != nullptr ? fmt::format("{}, {}", version_of(*d), d->file) : "";
+    return d != nullptr ? fmt::format("{}{}, {}", version_of(*d), d->is_virtual ? " of virtual GPUs" : "", d->file)
+                        : "";
 }
 
 bool adopt_loaded_driver() {

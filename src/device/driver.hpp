@@ -20,6 +20,7 @@ struct Driver {
 #include "device/entry_points.def"
 #undef SWY_ENTRY
     std::string file;  // of the library
+    bool is_virtual = false;
 };
 
 inline CUdeviceptr pointer(const void* address) {
