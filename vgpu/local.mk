@@ -24,10 +24,11 @@ vgpu_core_sources = \
 vgpu_cuda_sources = \
     vgpu/cuda/api.cpp vgpu/cuda/api.hpp vgpu/cuda/by_name.cpp vgpu/cuda/capture.cpp vgpu/cuda/capture.hpp \
     vgpu/cuda/context_api.cpp vgpu/cuda/context_limits.cpp vgpu/cuda/copy.cpp vgpu/cuda/copy_batch.cpp vgpu/cuda/copy_box.cpp \
-    vgpu/cuda/device.cpp vgpu/cuda/device_attributes.def vgpu/cuda/errors.cpp vgpu/cuda/errors.def \
+    vgpu/cuda/device.cpp vgpu/cuda/device_attributes.def vgpu/cuda/device_heap.cpp vgpu/cuda/device_heap.hpp vgpu/cuda/elf.cpp vgpu/cuda/elf.hpp vgpu/cuda/errors.cpp vgpu/cuda/errors.def \
     vgpu/cuda/event_api.cpp vgpu/cuda/export_table.cpp vgpu/cuda/function.cpp vgpu/cuda/functions.def \
     vgpu/cuda/graph.cpp \
     vgpu/cuda/host_memory.cpp vgpu/cuda/init.cpp vgpu/cuda/ipc.cpp vgpu/cuda/ipc.hpp vgpu/cuda/launch.cpp \
+    vgpu/cuda/jit_log.cpp vgpu/cuda/jit_log.hpp vgpu/cuda/link_api.cpp vgpu/cuda/linker.cpp vgpu/cuda/linker.hpp \
     vgpu/cuda/compression.cpp vgpu/cuda/compression.hpp vgpu/cuda/device_code.cpp vgpu/cuda/device_code.hpp \
     vgpu/cuda/image.cpp vgpu/cuda/image.hpp vgpu/cuda/init.hpp vgpu/cuda/managed.cpp vgpu/cuda/memory.cpp vgpu/cuda/memset.cpp \
     vgpu/cuda/module.cpp vgpu/cuda/module.hpp vgpu/cuda/node.cpp vgpu/cuda/pointer.cpp vgpu/cuda/pool.cpp vgpu/cuda/pool.hpp \
@@ -116,8 +117,22 @@ uninstall-local:
 	rm -f '$(DESTDIR)$(vgpudir)/libcudart.so'
 # End.
 
-# libvgpu_static.so, which is preloaded: it has programs with NVIDIA's static runtime call libcudart.so.12 or .13 beside it. It needs
-# none of the others itself, so that programs without CUDA load nothing of them.
+# libnvJitLink.so.12 and .13: the driver's linker of device code under nvJitLink's interface, one source for both. They load the
+# driver when a program links.
+noinst_LTLIBRARIES += vgpu/libvgpu_nvjitlink.la
+vgpu_libvgpu_nvjitlink_la_CPPFLAGS = $(VGPU_CPPFLAGS)
+vgpu_libvgpu_nvjitlink_la_SOURCES = vgpu/nvjitlink/nvjitlink.cpp
+vgpu_SCRIPTS += vgpu/lib/libnvJitLink.so.12 vgpu/lib/libnvJitLink.so.13
+EXTRA_DIST += vgpu/nvjitlink/libnvJitLink.map
+CLEANFILES += vgpu/lib/libnvJitLink.so.12 vgpu/lib/libnvJitLink.so.13
+vgpu/lib/libnvJitLink.so.12 vgpu/lib/libnvJitLink.so.13: vgpu/libvgpu_nvjitlink.la vgpu/nvjitlink/libnvJitLink.map
+	$(vgpu_lib) -Wl,--enable-new-dtags,-rpath,'$$ORIGIN' \
+	    -Wl,--version-script=$(top_srcdir)/vgpu/nvjitlink/libnvJitLink.map \
+	    -Wl,--whole-archive vgpu/.libs/libvgpu_nvjitlink.a -Wl,--no-whole-archive -ldl
+
+# libvgpu_static.so, which is preloaded: it has programs with NVIDIA's static runtime call libcudart.so.12 or .13 beside it, and
+# brings the virtual nvJitLink before cuda.bindings would load NVIDIA's by its path. It needs none of the others itself, so that
+# programs without CUDA load nothing of them.
 noinst_LTLIBRARIES += vgpu/libvgpu_replace.la
 vgpu_libvgpu_replace_la_CPPFLAGS = $(VGPU_CPPFLAGS)
 vgpu_static_sources = \
@@ -129,8 +144,10 @@ vgpu_libvgpu_replace_la_SOURCES = $(vgpu_static_sources)
 endif
 vgpu_SCRIPTS += vgpu/lib/libvgpu_static.so
 CLEANFILES += vgpu/lib/libvgpu_static.so
-vgpu/lib/libvgpu_static.so: vgpu/libvgpu_replace.la vgpu/lib/libcudart.so.12 vgpu/lib/libcudart.so.13
-	$(vgpu_lib) -Wl,--exclude-libs,ALL -Wl,--whole-archive vgpu/.libs/libvgpu_replace.a -Wl,--no-whole-archive -ldl
+vgpu/lib/libvgpu_static.so: vgpu/libvgpu_replace.la vgpu/lib/libcudart.so.12 vgpu/lib/libcudart.so.13 \
+    vgpu/lib/libnvJitLink.so.12 vgpu/lib/libnvJitLink.so.13
+	$(vgpu_lib) -Wl,--exclude-libs,ALL -Wl,--whole-archive vgpu/.libs/libvgpu_replace.a -Wl,--no-whole-archive -ldl \
+	    -Wl,--enable-new-dtags,-rpath,'$$ORIGIN' -Wl,--no-as-needed vgpu/lib/libnvJitLink.so.12 vgpu/lib/libnvJitLink.so.13
 
 # libnvidia-ml.so.1: NVML over the node's devices.
 noinst_LTLIBRARIES += vgpu/libvgpu_nvml.la

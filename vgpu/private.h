@@ -1,5 +1,5 @@
-/* The functions that the virtual GPUs' libcuda.so.1 exports for libcudart, libnccl and libnvidia-ml, beyond the public
- * driver API. Real drivers have none of these: programs and Switchyard itself never call them. */
+/* The functions that the virtual GPUs' libcuda.so.1 exports for libcudart, libnccl, libnvidia-ml and libnvJitLink,
+ * beyond the public driver API. Real drivers have none of these: programs and Switchyard itself never call them. */
 #ifndef SWITCHYARD_VGPU_PRIVATE_H
 #define SWITCHYARD_VGPU_PRIVATE_H
 
@@ -81,6 +81,18 @@ __attribute__((visibility("default"))) int vgpu_capture_kernel(void* stream, voi
 /* The address of a symbol in the libraries named by VGPU_KERNELS, or NULL: for what a twin library may define beside
  * kernels. */
 __attribute__((visibility("default"))) void* vgpu_kernel_symbol(const char* symbol);
+
+/* The driver's linker of device code, which needs no context here: for libnvJitLink. `capability` is 90 for compute
+ * capability 9.0, `type` a CUjitInputType, or negative: whichever the bytes are. The functions that add and complete
+ * return a CUresult, of which the log says more. The log and the cubin live as long as the linker. */
+struct vgpu_linker;
+__attribute__((visibility("default"))) struct vgpu_linker* vgpu_linker_new(int capability);
+__attribute__((visibility("default"))) void vgpu_linker_delete(struct vgpu_linker* linker);
+__attribute__((visibility("default"))) int vgpu_linker_add(struct vgpu_linker* linker, int type, const void* data,
+                                                           size_t bytes, const char* name);
+__attribute__((visibility("default"))) int vgpu_linker_complete(struct vgpu_linker* linker);
+__attribute__((visibility("default"))) const char* vgpu_linker_log(const struct vgpu_linker* linker);
+__attribute__((visibility("default"))) const void* vgpu_linker_cubin(const struct vgpu_linker* linker, size_t* bytes);
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,11 @@
-// Limits and cache preferences of a context: stored and returned; the size of the stack counts for kernels that the
-// engine runs.
+// Limits and cache preferences of a context: stored and returned; the sizes of stack and heap count for kernels that
+// the engine runs.
 #include <array>
 #include <map>
 #include <mutex>
 
 #include "vgpu/cuda/device_code.hpp"
+#include "vgpu/cuda/device_heap.hpp"
 
 using namespace vgpu;
 using namespace vgpu::cuda;
@@ -47,10 +48,10 @@ const Limit* known(CUlimit limit) {
 
 namespace vgpu::cuda {
 
-std::size_t stack_bytes(const Context& context) {
+std::size_t limit_of(const Context& context, CUlimit limit) {
     const std::lock_guard guard(chosen().lock);
-    const auto set = chosen().limits.find({context.id(), CU_LIMIT_STACK_SIZE});
-    return set == chosen().limits.end() ? known(CU_LIMIT_STACK_SIZE)->initial : set->second;
+    const auto set = chosen().limits.find({context.id(), limit});
+    return set == chosen().limits.end() ? known(limit)->initial : set->second;
 }
 
 }  // namespace vgpu::cuda
@@ -59,6 +60,8 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     VGPU_ENTER(cuCtxSetLimit, Needs::Context);
     if (known(limit) == nullptr)
         return limit >= CU_LIMIT_MAX ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && has_device_heap(entry.context()))
+        return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard guard(chosen().lock);
     chosen().limits[{entry.context().id(), limit}] = value;
     return CUDA_SUCCESS;
@@ -66,14 +69,11 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
 
 CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
     VGPU_ENTER(cuCtxGetLimit, Needs::Context);
-    const Limit* row = known(limit);
     if (value == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    if (row == nullptr)
+    if (known(limit) == nullptr)
         return limit >= CU_LIMIT_MAX ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_LIMIT;
-    const std::lock_guard guard(chosen().lock);
-    const auto set = chosen().limits.find({entry.context().id(), limit});
-    *value = set == chosen().limits.end() ? row->initial : set->second;
+    *value = limit_of(entry.context(), limit);
     return CUDA_SUCCESS;
 }
 

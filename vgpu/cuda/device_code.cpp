@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "vgpu/core/settings.hpp"
+#include "vgpu/cuda/device_heap.hpp"
 #include "vgpu/cuda/pool.hpp"
 #include "vgpu/cuda/release.hpp"
 
@@ -218,7 +219,9 @@ void run_kernel(const Function& function, const ptx::Shape& shape, const std::ve
     surroundings.addresses = &addresses;
     surroundings.capability = 10 * settings().major + settings().minor;
     surroundings.multiprocessors = static_cast<unsigned>(settings().multiprocessors);
-    surroundings.stack_bytes = stack_bytes(context);
+    surroundings.stack_bytes = limit_of(context, CU_LIMIT_STACK_SIZE);
+    if (function.module->uses_heap())
+        surroundings.heap = &device_heap(context);
     surroundings.print = [](std::string_view text) {
         std::fwrite(text.data(), 1, text.size(), stdout);
         std::fflush(stdout);

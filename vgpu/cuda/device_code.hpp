@@ -30,7 +30,7 @@ void run_kernel(const Function& function, const ptx::Shape& shape, const std::ve
 // The line that a launch says once of a kernel that nothing can run.
 void explain_no_code(const Function& function);
 
-// cuCtxSetLimit(CU_LIMIT_STACK_SIZE)
-std::size_t stack_bytes(const Context& context);
+// What cuCtxSetLimit has set, or CUDA's default.
+std::size_t limit_of(const Context& context, CUlimit limit);
 
 }  // namespace vgpu::cuda

@@ -10,6 +10,16 @@ using namespace vgpu::cuda;
 
 namespace {
 
+// The constant memory of the function's module, which all of its kernels share.
+int constant_bytes(const Function& function) {
+    std::size_t bytes = 0;
+    if (function.module != nullptr)
+        for (const ptx::Variable& variable : function.module->variables())
+            if (variable.constant)
+                bytes += variable.bytes;
+    return static_cast<int>(bytes);
+}
+
 CUresult get(int* value, CUfunction_attribute attribute, const void* handle) {
     const auto function = function_of(handle);
     if (value == nullptr)
@@ -27,6 +37,8 @@ CUresult get(int* value, CUfunction_attribute attribute, const void* handle) {
             *value = function->kernel == nullptr ? 0 : static_cast<int>(function->kernel->local_bytes);
             return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+            *value = constant_bytes(*function);
+            return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
             *value = 0;
             return CUDA_SUCCESS;
@@ -35,7 +47,7 @@ CUresult get(int* value, CUfunction_attribute attribute, const void* handle) {
             return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_PTX_VERSION:
         case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-            *value = 90;
+            *value = capability();
             return CUDA_SUCCESS;
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
             *value = function->max_dynamic_shared;
@@ -186,6 +198,13 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
 CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {
     VGPU_ENTER(cuFuncSetCacheConfig, Needs::Init);
     return function_of(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}
+
+CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache, CUdevice device) {
+    VGPU_ENTER(cuKernelSetCacheConfig, Needs::Init);
+    if (device_of(device) == nullptr)
+        return CUDA_ERROR_INVALID_DEVICE;
+    return function_of(kernel) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 
 CUresult cuFuncGetName(const char** name, CUfunction function) {

@@ -10,13 +10,13 @@
 #include <elf.h>
 
 #include "vgpu/cuda/compression.hpp"
+#include "vgpu/cuda/elf.hpp"
 
 namespace vgpu::cuda {
 namespace {
 
 constexpr std::uint32_t kFatbin = 0xBA55ED50;
 constexpr std::uint32_t kFatbinWrapper = 0x466243b1;
-constexpr Elf64_Half kMachine = 190;  // EM_CUDA
 
 // The layout of a fat binary, which NVIDIA does not document: as nvcc 12.2 to 13.0 write it with -fatbin and each
 // -compress-mode, and as public tools read it.
@@ -96,16 +96,10 @@ Loaded taken(std::string text, bool searchable) {
     return loaded;
 }
 
-// The version of the ELF interface that a driver takes: CUDA 13's assembler writes version 8, where the architecture
-// stands in other bits of the flags; CUDA 12's drivers came before it.
-int newest_interface(int driver) {
-    return driver >= 13000 ? 8 : 7;
-}
-
 Loaded load_elf(const char* data, int driver, int capability) {
     Elf64_Ehdr header;
     std::memcpy(&header, data, sizeof header);
-    if (header.e_machine != kMachine)
+    if (header.e_machine != kCubinMachine)
         return refused(CUDA_ERROR_INVALID_IMAGE);
     const int interface = header.e_ident[EI_ABIVERSION];
     if (interface > newest_interface(driver))
@@ -115,7 +109,9 @@ Loaded load_elf(const char* data, int driver, int capability) {
         return refused(CUDA_ERROR_NO_BINARY_FOR_GPU);
     const std::size_t size = std::max<std::size_t>(header.e_shoff + std::size_t{header.e_shnum} * header.e_shentsize,
                                                    header.e_phoff + std::size_t{header.e_phnum} * header.e_phentsize);
-    return taken(std::string(data, size), true);
+    Loaded loaded = taken(std::string(data, size), true);
+    loaded.ptx = texts_of(loaded.text);
+    return loaded;
 }
 
 Loaded load_ptx(std::string text, int driver, int capability) {
@@ -151,28 +147,8 @@ std::string text_of(const Member& member, const char* content, std::string& reas
     return text;
 }
 
-// The newest PTX of a fat binary that the driver could compile for the device, for the engine.
 void take_ptx(const char* data, int driver, int capability, Loaded& loaded) {
-    FatbinHeader header;
-    std::memcpy(&header, data, sizeof header);
-    const char* const end = data + header.header_bytes + header.bytes;
-    Member best{};
-    const char* content = nullptr;
-    for (const char* at = data + header.header_bytes; end - at >= static_cast<std::ptrdiff_t>(sizeof(Member));) {
-        Member member;
-        std::memcpy(&member, at, sizeof member);
-        if (member.header_bytes < sizeof member || member.bytes > static_cast<std::uint64_t>(end - at))
-            return;
-        if (member.kind == kPtx && static_cast<int>(member.capability) <= capability &&
-            cuda_of_ptx(member.major, member.minor) <= driver && member.capability >= best.capability) {
-            best = member;
-            content = at + member.header_bytes;
-        }
-        at += member.header_bytes + member.bytes;
-    }
-    if (content == nullptr)
-        return;
-    if (std::string text = text_of(best, content, loaded.without); !text.empty())
+    if (std::string text = newest_ptx_of(data, driver, capability, loaded.without); !text.empty())
         loaded.ptx.push_back(std::move(text));
 }
 
@@ -233,6 +209,42 @@ Loaded load_objects(const FatbinWrapper& wrapper, int driver, int capability) {
 }
 
 }  // namespace
+
+int newest_interface(int driver) {
+    return driver >= 13000 ? 8 : 7;
+}
+
+std::size_t fatbin_bytes(std::string_view bytes) {
+    FatbinHeader header;
+    if (bytes.size() < sizeof header)
+        return 0;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    if (header.magic != kFatbin ||
+        header.bytes > bytes.size() - std::min<std::size_t>(bytes.size(), header.header_bytes))
+        return 0;
+    return header.header_bytes + header.bytes;
+}
+
+std::string newest_ptx_of(const char* data, int driver, int capability, std::string& reason) {
+    FatbinHeader header;
+    std::memcpy(&header, data, sizeof header);
+    const char* const end = data + header.header_bytes + header.bytes;
+    Member best{};
+    const char* content = nullptr;
+    for (const char* at = data + header.header_bytes; end - at >= static_cast<std::ptrdiff_t>(sizeof(Member));) {
+        Member member;
+        std::memcpy(&member, at, sizeof member);
+        if (member.header_bytes < sizeof member || member.bytes > static_cast<std::uint64_t>(end - at))
+            return {};
+        if (member.kind == kPtx && static_cast<int>(member.capability) <= capability &&
+            cuda_of_ptx(member.major, member.minor) <= driver && member.capability >= best.capability) {
+            best = member;
+            content = at + member.header_bytes;
+        }
+        at += member.header_bytes + member.bytes;
+    }
+    return content == nullptr ? std::string() : text_of(best, content, reason);
+}
 
 Loaded load_image(const void* data, int driver, int capability) {
     const auto* bytes = static_cast<const char*>(data);

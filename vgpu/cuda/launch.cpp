@@ -200,6 +200,23 @@ CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned int grid_x, unsigned 
                           parameters, extra);
 }
 
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                                   unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                                   unsigned int shared, CUstream stream, void** parameters) {
+    VGPU_ENTER(cuLaunchCooperativeKernel, Needs::Context, Hang::Enqueues);
+    vgpu_launch launch{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, 0, nullptr, nullptr};
+    How how;
+    how.cooperative = true;
+    return launch_kernel(entry, function, launch, stream, parameters, nullptr, how);
+}
+
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                        unsigned int block_z, unsigned int shared, CUstream stream, void** parameters) {
+    return cuLaunchCooperativeKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
+                                     per_thread(stream), parameters);
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
     VGPU_ENTER(cuLaunchKernelEx, Needs::Context, Hang::Enqueues);
     if (config == nullptr)

@@ -1,5 +1,6 @@
 // Device memory: cuMemAlloc and its kin.
 #include "vgpu/cuda/capture.hpp"
+#include "vgpu/cuda/device_heap.hpp"
 #include "vgpu/cuda/release.hpp"
 
 #include "vgpu/cuda/ipc.hpp"
@@ -122,6 +123,7 @@ void release_context(Context& context) {
             release_allocation(*removed);
     stream_handles().remove_if([&](Stream& stream) { return &stream.context() == &context; });
     event_handles().remove_if([&](Event& event) { return &event.context() == &context; });
+    release_device_heap(context);
     release_modules(context);
 }
 

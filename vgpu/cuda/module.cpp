@@ -2,7 +2,6 @@
 #include "vgpu/cuda/module.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -11,6 +10,7 @@
 #include "vgpu/core/settings.hpp"
 #include "vgpu/cuda/device_code.hpp"
 #include "vgpu/cuda/image.hpp"
+#include "vgpu/cuda/jit_log.hpp"
 #include "vgpu/cuda/release.hpp"
 
 using namespace vgpu;
@@ -23,39 +23,12 @@ Registry<Function>& function_handles() {
     return all;
 }
 
-// Writes what the compiler says where the program wants it: as much as its buffer has room for, and how much that is.
-void give_log(const std::string& log, unsigned count, const CUjit_option* options, void** values) {
-    const auto find = [&](CUjit_option wanted) -> void** {
-        for (unsigned i = 0; i < count; ++i)
-            if (options[i] == wanted)
-                return &values[i];
-        return nullptr;
-    };
-    void** const buffer = find(CU_JIT_ERROR_LOG_BUFFER);
-    void** const size = find(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
-    if (buffer == nullptr || size == nullptr || *size == nullptr)
-        return;
-    const std::size_t room = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(*size));
-    const std::size_t written = std::min(log.size(), room - 1);
-    std::memcpy(*buffer, log.data(), written);
-    static_cast<char*>(*buffer)[written] = '\0';
-    *size = reinterpret_cast<void*>(written);
-}
-
-// All virtual GPUs are of one compute capability.
-int capability() {
-    int major = 0, minor = 0;
-    cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
-    cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
-    return 10 * major + minor;
-}
-
 CUresult load(const void* data, Context* context, void** out, unsigned options = 0, const CUjit_option* names = nullptr,
               void** values = nullptr) {
     if (data == nullptr || out == nullptr || (options != 0 && (names == nullptr || values == nullptr)))
         return CUDA_ERROR_INVALID_VALUE;
     Loaded loaded = load_image(data, settings().driver, capability());
-    give_log(loaded.log, options, names, values);
+    JitLog(options, names, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES).write(loaded.log);
     if (loaded.result != CUDA_SUCCESS)
         return loaded.result;
     auto image = std::make_shared<Image>();
@@ -118,6 +91,10 @@ CUresult get_variable(const Entry& entry, CUdeviceptr* address, std::size_t* byt
 }  // namespace
 
 namespace vgpu::cuda {
+
+int capability() {
+    return 10 * settings().major + settings().minor;
+}
 
 Registry<Image>& image_handles() {
     static auto& all = *new Registry<Image>;

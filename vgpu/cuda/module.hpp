@@ -43,6 +43,9 @@ struct Image {
     std::map<std::string, std::shared_ptr<Function>> functions;
 };
 
+// That of all virtual GPUs: 90 for compute capability 9.0.
+int capability();
+
 Registry<Image>& image_handles();
 std::shared_ptr<Function> function_of(const void* handle);
 

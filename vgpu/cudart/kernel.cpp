@@ -98,6 +98,19 @@ VGPU_CUDART_API cudaError_t cudaLaunchKernel_ptsz(const void* stub, dim3 grid, d
     return launch("cudaLaunchKernel", stub, {grid, block, shared, per_thread(stream)}, arguments, nullptr, 0);
 }
 
+VGPU_CUDART_API cudaError_t cudaLaunchCooperativeKernel(const void* stub, dim3 grid, dim3 block, void** arguments,
+                                                        size_t shared, cudaStream_t stream) {
+    cudaLaunchAttribute cooperative{};
+    cooperative.id = cudaLaunchAttributeCooperative;
+    cooperative.val.cooperative = 1;
+    return launch("cudaLaunchCooperativeKernel", stub, {grid, block, shared, stream}, arguments, &cooperative, 1);
+}
+
+VGPU_CUDART_API cudaError_t cudaLaunchCooperativeKernel_ptsz(const void* stub, dim3 grid, dim3 block, void** arguments,
+                                                             size_t shared, cudaStream_t stream) {
+    return cudaLaunchCooperativeKernel(stub, grid, block, arguments, shared, per_thread(stream));
+}
+
 VGPU_CUDART_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* stub, void** arguments) {
     if (config == nullptr)
         return remember(cudaErrorInvalidValue);

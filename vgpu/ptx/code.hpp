@@ -108,7 +108,7 @@ struct Call {
     u32 function = 0;                       // of a direct call
 };
 
-enum class Builtin : u8 { None, Printf, Assert, Heap };
+enum class Builtin : u8 { None, Printf, Assert, Malloc, AlignedMalloc, Free, GridHandle, GridSynchronize };
 
 struct Routine {
     std::string name;
@@ -141,6 +141,7 @@ class Program final : public Module {
     const Kernel* kernel(std::string_view name) const override;
     std::vector<std::string> kernels() const override;
     std::span<const Variable> variables() const override { return variables_; }
+    bool uses_heap() const override;
 
     const Routine* routine(u64 address) const;
     s32 constant(const Constant& constant);

@@ -69,6 +69,12 @@ std::vector<std::string> Program::kernels() const {
     return names;
 }
 
+bool Program::uses_heap() const {
+    return std::any_of(routines_.begin(), routines_.end(), [](const Routine& routine) {
+        return routine.builtin >= Builtin::Malloc && routine.builtin <= Builtin::Free;
+    });
+}
+
 const Routine* Program::routine(u64 address) const {
     return address - kCodeWindow < routines_.size() ? &routines_[address - kCodeWindow] : nullptr;
 }

@@ -1,4 +1,7 @@
 // Branches, calls and ends: PTX ISA, "Control Flow Instructions".
+#include <algorithm>
+#include <bit>
+
 #include "vgpu/ptx/decode.hpp"
 #include "vgpu/ptx/lanes.hpp"
 
@@ -64,7 +67,7 @@ void enter(Warp& warp, unsigned lane, const Call& call, u32 index) {
     const Routine& callee = program.routines_[index];
     const Frame frame{warp.now + 1, warp.base[lane], warp.sp[lane], warp.routine[lane], &call};
     const u32 base = frame.base + caller.slots, sp = frame.sp + std::max(caller.frame_bytes, 16u);
-    if (call.arguments.size() != callee.parameters.size() || call.results.size() > callee.results.size())
+    if (call.arguments.size() != callee.parameters.size())
         throw Fault{Outcome::Kind::IllegalInstruction, callee.name + " takes other arguments", lane};
     if (sp + callee.frame_bytes > warp.grid->stack_bytes)
         throw Fault{Outcome::Kind::Trap, "the stack of the thread ran out", lane};
@@ -93,6 +96,59 @@ u64 argument(Warp& warp, unsigned lane, const Call& call, std::size_t i) {
     return value;
 }
 
+constexpr u64 kGridScope = 1;     // cudaCGScopeGrid
+constexpr u64 kInvalidValue = 1;  // cudaErrorInvalidValue
+
+// free() of a null pointer does nothing; malloc and the like return one where there is no room.
+u64 allocate(Warp& warp, u64 bytes, u64 alignment) {
+    Heap* const heap = warp.grid->around->heap;
+    return heap == nullptr || bytes == 0 || !std::has_single_bit(alignment) ? 0 : heap->allocate(bytes, alignment);
+}
+
+void release(Warp& warp, unsigned lane, u64 address) {
+    Heap* const heap = warp.grid->around->heap;
+    if (address != 0 && (heap == nullptr || !heap->release(address)))
+        throw Fault{Outcome::Kind::Trap, "free() of an address that malloc() has not given, or that was freed", lane};
+}
+
+// Whether all threads of the grid that have not exited are in the barrier, or were since the lane came.
+bool pass_grid_barrier(Warp& warp, unsigned lane) {
+    Grid& grid = *warp.grid;
+    const Mask bit = Mask{1} << lane;
+    if ((warp.at_grid_barrier & bit) == 0) {
+        warp.at_grid_barrier |= bit;
+        warp.grid_barrier[lane] = grid.passed;
+        ++grid.arrived;
+    }
+    if (warp.grid_barrier[lane] == grid.passed && grid.arrived + grid.exited >= grid.threads) {
+        ++grid.passed;
+        grid.arrived = 0;
+    }
+    if (warp.grid_barrier[lane] == grid.passed)
+        return false;
+    warp.at_grid_barrier &= ~bit;
+    return true;
+}
+
+u64 value_of_builtin(Warp& warp, unsigned lane, const Call& call, const Routine& routine) {
+    const u64 first = argument(warp, lane, call, 0);
+    switch (routine.builtin) {
+        case Builtin::Malloc:
+            return allocate(warp, first, 1);
+        case Builtin::AlignedMalloc:
+            return allocate(warp, first, argument(warp, lane, call, 1));
+        case Builtin::Free:
+            release(warp, lane, first);
+            return 0;
+        case Builtin::GridHandle:
+            return warp.grid->shape.cooperative && first == kGridScope ? 1 : 0;
+        case Builtin::GridSynchronize:
+            return first == 0 ? kInvalidValue : 0;
+        default:
+            return print_formatted(warp, lane, first, argument(warp, lane, call, 1));
+    }
+}
+
 // The functions that CUDA's device code calls without defining them.
 void call_builtin(Warp& warp, unsigned lane, const Call& call, const Routine& routine) {
     if (routine.builtin == Builtin::Assert)
@@ -102,16 +158,21 @@ void call_builtin(Warp& warp, unsigned lane, const Call& call, const Routine& ro
                         read_text(warp, lane, argument(warp, lane, call, 3)) + ": assertion \"" +
                         read_text(warp, lane, argument(warp, lane, call, 0)) + "\" failed",
                     lane};
-    if (routine.builtin != Builtin::Printf)
-        throw Fault{Outcome::Kind::IllegalInstruction, routine.name + " is not offered: there is no device heap", lane};
-    const u64 count = print_formatted(warp, lane, argument(warp, lane, call, 0), argument(warp, lane, call, 1));
+    if (routine.builtin == Builtin::GridSynchronize && argument(warp, lane, call, 0) != 0 &&
+        !pass_grid_barrier(warp, lane)) {
+        warp.pc[lane] = warp.now;  // the lane makes the call again
+        warp.yielded = true;
+        return;
+    }
+    const u64 value = value_of_builtin(warp, lane, call, routine);
     warp.pc[lane] = warp.now + 1;
     if (call.results.empty())
         return;
-    if (call.results[0].in_register)
-        warp.set_lane_value(lane, call.results[0].slot, count);
+    const Place& place = call.results[0];
+    if (place.in_register)
+        warp.set_lane_value(lane, place.slot, value);
     else
-        std::memcpy(warp.in_frame(lane, call.results[0].offset, 4), &count, 4);
+        std::memcpy(warp.in_frame(lane, place.offset, place.bytes), &value, std::min<u32>(place.bytes, 8));
 }
 
 void call_function(Warp& warp, const Op& op, Mask mask) {
@@ -219,7 +280,8 @@ void return_lanes(Warp& warp, Mask mask) {
         const Frame frame = warp.frames[i].back();
         const Routine& callee = program.routines_[warp.routine[i]];
         warp.frames[i].pop_back();
-        for (std::size_t k = 0; k < frame.call->results.size(); ++k)
+        // A callee without a result, declared with one elsewhere, leaves the caller's as it is: linkers let that pass.
+        for (std::size_t k = 0; k < std::min(frame.call->results.size(), callee.results.size()); ++k)
             copy_value(warp, i, callee.results[k], warp.base[i], warp.sp[i], frame.call->results[k], frame.base,
                        frame.sp);
         warp.base[i] = frame.base;

@@ -14,7 +14,15 @@ Builtin builtin(std::string_view name) {
         return Builtin::Printf;
     if (name == "__assertfail")
         return Builtin::Assert;
-    return name == "malloc" || name == "free" || name == "__nv_aligned_device_malloc" ? Builtin::Heap : Builtin::None;
+    if (name == "malloc")
+        return Builtin::Malloc;
+    if (name == "__nv_aligned_device_malloc")
+        return Builtin::AlignedMalloc;
+    if (name == "cudaCGGetIntrinsicHandle")
+        return Builtin::GridHandle;
+    if (name == "cudaCGSynchronize")
+        return Builtin::GridSynchronize;
+    return name == "free" ? Builtin::Free : Builtin::None;
 }
 
 struct Part {
@@ -323,8 +331,10 @@ class Linker {
                     return found == names.end() ? Symbol{} : found->second;
                 },
                 starts[i]);
-            if (function->entry)
-                routine.kernel.static_shared_bytes = shared_bytes_of(*function, starts[i]);
+            if (!function->entry)
+                continue;
+            const u32 end = shared_bytes_of(*function, starts[i]);
+            routine.kernel.static_shared_bytes = end == starts[i] && starts[i] != 0 ? common_shared_ : end;
         }
     }
 

@@ -25,6 +25,9 @@ struct Grid {
     u64 steps = 0;  // warp instructions, which is also the clock
     u64 id = 0;
     alignas(16) std::array<std::byte, 64> workspace{};
+    u64 threads = 0, exited = 0;
+    u64 arrived = 0;  // threads in the grid's barrier
+    u64 passed = 0;   // how often all have passed it
 };
 
 struct Barrier {
@@ -64,7 +67,9 @@ struct Warp {
     Range range;      // the last one that was found
     // Of all lanes.
     Mask live = 0, runnable = 0, at_meeting = 0, at_barrier = 0;
-    bool yielded = false;  // nanosleep: others go first
+    Mask at_grid_barrier = 0;
+    std::array<u64, kLanes> grid_barrier{};  // Grid::passed when the lane came to it
+    bool yielded = false;                    // nanosleep: others go first
     unsigned patience = 0;
     std::array<u32, kLanes> pc{}, base{}, sp{}, routine{};
     std::array<u64, kLanes> ran{};  // when each lane ran last

@@ -66,6 +66,8 @@ class Module {
     virtual const Kernel* kernel(std::string_view name) const = 0;
     virtual std::vector<std::string> kernels() const = 0;
     virtual std::span<const Variable> variables() const = 0;
+    // Whether its code calls malloc or free.
+    virtual bool uses_heap() const = 0;
 };
 
 // Parses and links the texts, as nvJitLink and cuLink do: a symbol that is extern in one may be defined in another.
@@ -94,6 +96,16 @@ class Memory {
     virtual bool find(std::uint64_t address, Range& range) = 0;
 };
 
+// What device code's malloc and free take memory from. Called by several threads at a time.
+class Heap {
+  public:
+    virtual ~Heap() = default;
+    // The address of `bytes`, a multiple of `alignment` and of 16; 0 where there is no room.
+    virtual std::uint64_t allocate(std::size_t bytes, std::size_t alignment) = 0;
+    // False: the address is not that of a block in use.
+    virtual bool release(std::uint64_t address) = 0;
+};
+
 struct Shape {
     unsigned grid[3] = {1, 1, 1};
     unsigned block[3] = {1, 1, 1};
@@ -104,6 +116,7 @@ struct Shape {
 
 struct Surroundings {
     Memory* memory = nullptr;
+    Heap* heap = nullptr;  // nullptr: malloc returns a null pointer
     const Addresses* addresses = nullptr;
     int capability = 90;  // 90 is 9.0
     unsigned multiprocessors = 132;
@@ -121,7 +134,7 @@ struct Outcome {
         IllegalInstruction,  // an instruction that the engine does not know, or that its operands make invalid
         InvalidPc,           // an indirect call of what is no function
         Assert,              // __assertfail
-        Trap,                // trap, or a stack that ran out
+        Trap,                // trap, a stack that ran out, or free() of what malloc() has not given
         Stopped,             // by Surroundings::stop
     };
     Kind kind = Kind::Done;

@@ -42,6 +42,7 @@ class Launch {
         set_stack();
         blocks_ = u64{shape.grid[0]} * shape.grid[1] * shape.grid[2];
         threads_ = shape.block[0] * shape.block[1] * shape.block[2];
+        grid_.threads = blocks_ * threads_;
         const u64 fit = std::clamp<u64>(kThreadsOfMultiprocessor / std::max(threads_, 1u), 1, kBlocksOfMultiprocessor);
         most_resident_ = shape.cooperative ? blocks_ : std::max<u64>(around.multiprocessors, 1) * fit;
     }
@@ -161,7 +162,7 @@ class Launch {
         warp.number = number;
         warp.constants = grid_.constants.data();
         warp.live = warp.runnable = count == kLanes ? kAllLanes : (Mask{1} << count) - 1;
-        warp.at_meeting = warp.at_barrier = 0;
+        warp.at_meeting = warp.at_barrier = warp.at_grid_barrier = 0;
         warp.patience = 0;
         warp.pc.fill(grid_.kernel->pc);
         warp.base.fill(0);
@@ -209,6 +210,7 @@ void exit_lanes(Warp& warp, Mask mask) {
     warp.live &= ~mask;
     warp.runnable &= ~mask;
     warp.block->live -= static_cast<unsigned>(__builtin_popcount(mask));
+    warp.grid->exited += static_cast<unsigned>(__builtin_popcount(mask));
     check_meetings(warp);
     check_barriers(*warp.block);
 }

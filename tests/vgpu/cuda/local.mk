@@ -3,7 +3,7 @@ if HAVE_GTEST
 EXTRA_PROGRAMS += tests/vgpu/cuda/driver
 TESTS += tests/vgpu/cuda/driver tests/vgpu/cuda/leaks.test
 tests_vgpu_cuda_driver_SOURCES = tests/vgpu/cuda/capture.cpp tests/vgpu/cuda/context.cpp tests/vgpu/cuda/copy.cpp tests/vgpu/cuda/device.cpp \
-    tests/vgpu/cuda/fault.cpp tests/vgpu/cuda/fixture.hpp tests/vgpu/cuda/image.cpp tests/vgpu/cuda/ipc.cpp tests/vgpu/cuda/kernel.cpp \
+    tests/vgpu/cuda/fault.cpp tests/vgpu/cuda/fixture.hpp tests/vgpu/cuda/image.cpp tests/vgpu/cuda/ipc.cpp tests/vgpu/cuda/kernel.cpp tests/vgpu/cuda/link.cpp \
     tests/vgpu/cuda/memory.cpp tests/vgpu/cuda/names.cpp tests/vgpu/cuda/pointer.cpp tests/vgpu/cuda/process.cpp \
     tests/vgpu/cuda/process.hpp tests/vgpu/cuda/stream.cpp tests/vgpu/real.hpp
 tests_vgpu_cuda_driver_CPPFLAGS = $(VGPU_CPPFLAGS) -DTWINS='"$(abs_builddir)/tests/vgpu/cuda/twins.so"'

@@ -138,6 +138,12 @@ static int compute() {
     CHECK(cudaLaunchKernelEx(&config, together, reinterpret_cast<int*>(dy)));
     CHECK(cudaMemcpy(&result, dy, sizeof result, cudaMemcpyDeviceToHost));
     EXPECT(result == 36);
+    int* where = reinterpret_cast<int*>(dy);
+    void* list[] = {&where};
+    CHECK(cudaMemset(dy, 0, sizeof result));
+    CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(together), 8, 32, list));
+    CHECK(cudaMemcpy(&result, dy, sizeof result, cudaMemcpyDeviceToHost));
+    EXPECT(result == 36);
     config.gridDim = 1 << 20;
     EXPECT(cudaLaunchKernelEx(&config, together, reinterpret_cast<int*>(dy)) == cudaErrorCooperativeLaunchTooLarge);
     cudaFuncAttributes attributes;

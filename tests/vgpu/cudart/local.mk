@@ -39,4 +39,4 @@ TESTS += tests/vgpu/cudart/clients.test tests/vgpu/cudart/engine.test tests/vgpu
 EXTRA_DIST += tests/vgpu/cudart/clients.test tests/vgpu/cudart/client.c tests/vgpu/cudart/client_symbols.txt \
     tests/vgpu/cudart/kernel_client.cu tests/vgpu/cudart/twins.cpp \
     tests/vgpu/cudart/engine.test tests/vgpu/cudart/engine_client.cu tests/vgpu/cudart/engine_main.cu \
-    tests/vgpu/cudart/engine_function.cu tests/vgpu/cudart/static.test tests/vgpu/cudart/static_client.cu tests/vgpu/cudart/static_mpi.cu
+    tests/vgpu/cudart/engine_function.cu tests/vgpu/cudart/heap_client.cu tests/vgpu/cudart/static.test tests/vgpu/cudart/static_client.cu tests/vgpu/cudart/static_mpi.cu

@@ -236,6 +236,49 @@ TEST(Run, PrintsAndAsserts) {
     expect_fault(device.launch("traps", 1, 1), Kind::Trap, {"traps", "\"trap\""});
 }
 
+// Numba's grid.sync(): each thread counts up its word and reads that of its opposite in another block, which has done
+// the same. The last lanes have exited.
+TEST(Run, WaitsForTheGridByCudaCGSynchronize) {
+    Device device(header() + R"(
+        .extern .func (.param .b64 h) cudaCGGetIntrinsicHandle(.param .b32 scope);
+        .extern .func (.param .b32 e) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);
+        )" + kernel("k", 3, R"(
+        mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r1, %r1, %r2, %r3;
+        cvt.u32.u64 %r4, %a2; setp.ge.u32 %p1, %r1, %r4; @%p1 exit;
+        { .param .b32 scope; .param .b64 h; st.param.b32 [scope], 1;
+          call.uni (h), cudaCGGetIntrinsicHandle, (scope); ld.param.b64 %rd1, [h]; }
+        mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd2, %a0;
+        sub.u32 %r5, %r4, %r1; sub.u32 %r5, %r5, 1; mul.wide.u32 %rd3, %r5, 4; add.s64 %rd3, %rd3, %a0;
+        mul.wide.u32 %rd4, %r1, 4; add.s64 %rd4, %rd4, %a1;
+        mov.u32 %r6, 0; mov.u32 %r9, 0;
+        ROUND: add.u32 %r6, %r6, 1;
+        ld.global.u32 %r7, [%rd2]; add.u32 %r7, %r7, 1; st.global.u32 [%rd2], %r7;
+        { .param .b64 h; .param .b32 f; .param .b32 e; st.param.b64 [h], %rd1; st.param.b32 [f], 0;
+          call.uni (e), cudaCGSynchronize, (h, f); ld.param.b32 %r10, [e]; }
+        ld.global.u32 %r8, [%rd3]; setp.ne.u32 %p2, %r8, %r6; @%p2 add.u32 %r9, %r9, 1; add.u32 %r9, %r9, %r10;
+        { .param .b64 h; .param .b32 f; .param .b32 e; st.param.b64 [h], %rd1; st.param.b32 [f], 0;
+          call.uni (e), cudaCGSynchronize, (h, f); ld.param.b32 %r10, [e]; }
+        setp.lt.u32 %p3, %r6, 5; @%p3 bra ROUND;
+        st.global.u32 [%rd4], %r9;)"));
+    ASSERT_NE(device.module, nullptr) << device.refusal.text;
+    constexpr unsigned kThreads = 290;  // of 3 blocks of 100
+    std::vector<unsigned> words(kThreads, 0), wrong(kThreads, 9);
+    Shape shape;
+    shape.grid[0] = 3;
+    shape.block[0] = 100;
+    shape.cooperative = true;
+    const std::uint64_t to = device.memory.add(words), also = device.memory.add(wrong);
+    EXPECT_DONE(device.launch_shaped("k", shape, to, also, std::uint64_t{kThreads}));
+    EXPECT_EQ(words, std::vector<unsigned>(kThreads, 5));
+    EXPECT_EQ(wrong, std::vector<unsigned>(kThreads, 0));
+
+    // In a launch that is not cooperative there is nothing to wait for: an error, as cudaErrorInvalidValue is 1.
+    shape.cooperative = false;
+    EXPECT_DONE(device.launch_shaped("k", shape, to, also, std::uint64_t{kThreads}));
+    for (const unsigned errors : wrong)
+        EXPECT_GE(errors, 5u);
+}
+
 // A GPU's memory ends with a page, and NCCL reads words of which the first bytes are the program's.
 TEST(Run, WordsAreReadThatBeginInAnAllocation) {
     Device device(header() +
