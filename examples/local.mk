@@ -2,7 +2,7 @@
 examplesdir = $(pkgdatadir)/examples
 dist_examples_DATA = examples/README.md examples/decode.c examples/enqueue.c examples/halo.c examples/heat.f90 examples/iris.csv examples/kv_cache.h \
     examples/kernel_sum.cu examples/prefill.c examples/train_iris.c
-dist_examples_SCRIPTS = examples/least_squares.py
+dist_examples_SCRIPTS = examples/heat_numba.py examples/least_squares.py
 EXTRA_DIST += examples/run-training examples/ci/action.yml examples/ci/virtual-gpus.yml examples/ci/virtual-gpus.gitlab-ci.yml
 
 # Linked with the virtual GPUs' runtime, which has the real one's name and versions: where the loader finds that, it is used.
