@@ -411,9 +411,10 @@ int received_on_host(const Call& call, int code, MPI_Status& status) {
     const auto layout = fastpath::layout_with_gaps(operand.type);
     const std::size_t room = count * datatype::size_of(operand.type);
     if (room < call::kEnvelopeBytes) {
-        clear_truncated_envelope(layout.get(), operand.address, count, room);
-        const progress::Hold hold;
-        release_sender(call.owner.comm, status.MPI_SOURCE, status.MPI_TAG);
+        if (clear_truncated_envelope(layout.get(), operand.address, count, room)) {
+            const progress::Hold hold;
+            release_sender(call.owner.comm, status.MPI_SOURCE, status.MPI_TAG);
+        }
         return code;  // MPI has raised its error
     }
     const auto envelope = take_envelope(layout.get(), operand.address, count);

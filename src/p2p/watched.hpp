@@ -30,11 +30,12 @@ std::optional<call::Envelope> take_envelope(const datatype::Layout* layout, void
 
 // Clears what a receive with room for only `bytes` bytes, fewer than an envelope has, has received of one. Otherwise a
 // shorter message that comes into the same memory later would be taken for the envelope whenever the bytes behind the
-// receive's room happen to be those that were cut off.
-void clear_truncated_envelope(const datatype::Layout* layout, void* address, std::size_t count, std::size_t bytes);
+// receive's room happen to be those that were cut off. Returns false where the room shows that the message, of an
+// envelope's length, was an ordinary one.
+bool clear_truncated_envelope(const datatype::Layout* layout, void* address, std::size_t count, std::size_t bytes);
 
-// Called when a receive that is too small for an envelope has met a message of an envelope's length: releases the
-// sender, if the message was an envelope. `source` is the sender's rank in `comm`. Called under the engine's lock, not
+// Called when a receive that is too small for an envelope has met a message of an envelope's length that may have been
+// one: releases the sender, if it was. `source` is the sender's rank in `comm`. Called under the engine's lock, not
 // in a step of an operation.
 void release_sender(MPI_Comm comm, int source, int tag);
 

@@ -1,13 +1,14 @@
 // Large device messages into receives that have no room for what stands in for them: MPI_ERR_TRUNCATE, and each sender
 // finishes but those of non-blocking receives into host memory with hardly any room, which nobody looks at. One after
 // the other, several of one tag at once among others that are whole, by wildcards, between groups, and beside a message
-// with the same tag on another communicator, which arrives. That all senders finish shows in that the test ends; the
-// data that is received against arithmetic.
+// with the same tag on another communicator, or behind an ordinary one, which arrives. That all senders finish shows in
+// that the test ends; the data that is received against arithmetic.
 // launch: -n 2 --gpus 2
 // launch: -n 2 --gpus 1 -x SWITCHYARD_NCCL=0
 // launch: -n 2 --gpus 2 -x SWITCHYARD_P2P_THRESHOLD=1K
 // test-timeout: 90
 #include <mpi.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <string>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "../gpu.hpp"
+#include "../pml.hpp"
 #include "truncated.hpp"
 
 namespace {
@@ -127,6 +129,41 @@ void beside_another(MPI_Comm comm, MPI_Comm turned) {
     expect(code == MPI_SUCCESS && memory.read() == content(1), "the message on another communicator");
 }
 
+// An ordinary message, as long as what stands in for a large one, comes into a receive that is too short; the large
+// message behind it, of the same tag, is another's. Over other layers than ob1 the library cannot see the difference.
+void behind_an_ordinary_message(MPI_Comm comm, bool blocking) {
+    constexpr int kOrdinary = 101;
+    char ordinary[kOrdinary] = {};
+    if (rank == 1) {
+        const gpu::Memory large(Kind::kDevice, content(7));
+        MPI_Send(ordinary, kOrdinary, MPI_CHAR, 0, 8, comm);
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Isend(large.at(0), kLarge, MPI_BYTE, 0, 8, comm, &request);
+        for (int ended = 0; ended == 0;)  // so that this rank hears of the short receive before the next one
+            MPI_Test(&request, &ended, MPI_STATUS_IGNORE);
+        return;
+    }
+    int code = MPI_SUCCESS;
+    if (blocking) {
+        code = MPI_Recv(ordinary, 50, MPI_CHAR, 1, 8, comm, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Recv_init(ordinary, 50, MPI_CHAR, 1, 8, comm, &request);
+        MPI_Start(&request);
+        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Request_free(&request);
+    }
+    expect(truncated::class_of(code) == MPI_ERR_TRUNCATE, "MPI_ERR_TRUNCATE of an ordinary message");
+    for (int i = 0; i < 100; ++i) {
+        int there = 0;
+        MPI_Iprobe(1, 9, comm, &there, MPI_STATUS_IGNORE);
+        usleep(1000);
+    }
+    const gpu::Memory memory(Kind::kHost, kLarge);
+    code = MPI_Recv(memory.at(0), kLarge, MPI_BYTE, 1, 8, comm, MPI_STATUS_IGNORE);
+    expect(code == MPI_SUCCESS && memory.read() == content(7), "the message behind an ordinary one");
+}
+
 void between_groups(MPI_Comm between) {
     const gpu::Memory large(Kind::kDevice, kLarge);
     char small[50];
@@ -154,6 +191,9 @@ int main(int argc, char** argv) {
             in_order(MPI_COMM_WORLD, 2, wildcards, to);
     beside_another(MPI_COMM_WORLD, turned);
     between_groups(between);
+    if (!mpi_test::over("ucx") && !mpi_test::over("cm"))
+        for (const bool blocking : {true, false})
+            behind_an_ordinary_message(MPI_COMM_WORLD, blocking);
     every_way(MPI_COMM_WORLD, true);  // last, since their senders never finish
     for (MPI_Comm* made : {&turned, &alone, &between})
         MPI_Comm_free(made);
