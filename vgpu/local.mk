@@ -146,7 +146,7 @@ vgpu_SCRIPTS += vgpu/lib/libvgpu_static.so
 CLEANFILES += vgpu/lib/libvgpu_static.so
 vgpu/lib/libvgpu_static.so: vgpu/libvgpu_replace.la vgpu/lib/libcudart.so.12 vgpu/lib/libcudart.so.13 \
     vgpu/lib/libnvJitLink.so.12 vgpu/lib/libnvJitLink.so.13
-	$(vgpu_lib) -Wl,--exclude-libs,ALL -Wl,--whole-archive vgpu/.libs/libvgpu_replace.a -Wl,--no-whole-archive -ldl \
+	$(vgpu_lib) -Wl,-z,initfirst -Wl,--exclude-libs,ALL -Wl,--whole-archive vgpu/.libs/libvgpu_replace.a -Wl,--no-whole-archive -ldl \
 	    -Wl,--enable-new-dtags,-rpath,'$$ORIGIN' -Wl,--no-as-needed vgpu/lib/libnvJitLink.so.12 vgpu/lib/libnvJitLink.so.13
 
 # libnvidia-ml.so.1: NVML over the node's devices.

@@ -191,16 +191,18 @@ std::optional<Check> look_for_nvidias_runtime(const Patient& patient, const std:
     std::vector<std::string> files = {program};
     for (const Needed& one : all)
         files.push_back(one.file);
-    const bool replaced = kReplaces && has_nvidias_runtime(program) && !ElfFile(program).is_stripped();
-    const auto at = std::find_if(files.begin() + (replaced ? 1 : 0), files.end(), has_nvidias_runtime);
-    if (at == files.end() && replaced)
+    std::erase_if(files, [](const std::string& file) { return !has_nvidias_runtime(file); });
+    const auto at = std::find_if(files.begin(), files.end(), [](const std::string& file) {
+        return !kReplaces || file_name(file).starts_with("libcudart.so") || ElfFile(file).is_stripped();
+    });
+    if (files.empty())
+        return std::nullopt;
+    if (at == files.end())
         return Check{"cuda-runtime", Health::kGood,
                      fmt::format("{} has NVIDIA's static CUDA runtime in it (nvcc's default): switchyard run has the "
                                  "virtual GPUs' in its place",
-                                 program),
+                                 files.front()),
                      ""};
-    if (at == files.end())
-        return std::nullopt;
     if (file_name(*at).starts_with("libcudart.so"))
         return Check{
             "cuda-runtime", Health::kProblem,
@@ -211,10 +213,9 @@ std::optional<Check> look_for_nvidias_runtime(const Patient& patient, const std:
         "cuda-runtime", Health::kProblem,
         fmt::format(
             "{} has NVIDIA's static CUDA runtime in it (nvcc's default), which the virtual GPUs can only replace "
-            "in a program that is not stripped; on a real GPU it works",
+            "in a file that is not stripped; on a real GPU it works",
             *at),
-        fmt::format("{}ink it with nvcc -cudart shared, or with -lcudart in place of -lcudart_static.",
-                    at == files.begin() ? "Do not strip it, or l" : "L")};
+        "Do not strip it, or link it with nvcc -cudart shared, or with -lcudart in place of -lcudart_static."};
 }
 
 std::optional<Check> look_for_profilers(const Patient&, const std::string& program, const std::vector<Needed>& all) {

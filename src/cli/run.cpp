@@ -26,8 +26,8 @@ namespace {
 
 constexpr const char* kSynopsis =
     "switchyard run [--virtual-gpus N] [-n NP] [--gpus near|spread|all|none] [--report[=text|json:FILE]]\n"
-    "                             [--trace FILE] [--debug[=WHAT]] [--set NAME=VALUE] [--dry-run]\n"
-    "                             [--mpirun FILE] [any mpirun option ...]\n"
+    "                             [--trace FILE] [--debug[=WHAT]] [--nccl FILE] [--set NAME=VALUE]\n"
+    "                             [--dry-run] [--mpirun FILE] [any mpirun option ...]\n"
     "                             -- PROGRAM [ARGS ...]";
 constexpr const char* kRunNotes =
     "Everything that is not listed above is mpirun's: -n, -np, --map-by, --host, --mca, -x ...\n"
@@ -79,7 +79,7 @@ Parts take_apart(std::span<const std::string> arguments) {
             parts.ours.push_back(*argument);
         } else if (is_option(*argument, "--virtual-gpus") || is_option(*argument, "--gpus") ||
                    is_option(*argument, "--mpirun") || is_option(*argument, "--trace") ||
-                   is_option(*argument, "--set")) {
+                   is_option(*argument, "--nccl") || is_option(*argument, "--set")) {
             parts.ours.push_back(*argument);
             if (argument->find('=') == std::string::npos && argument + 1 != dashes)
                 parts.ours.push_back(*++argument);
@@ -239,7 +239,7 @@ int run(std::span<const std::string> arguments) {
                    "which GPUs each rank sees: those near its cores, one spread over the node, all, or none")
         ->type_name("WORD")
         ->check(CLI::IsMember({"near", "spread", "all", "none"}).description(""));
-    std::string report, trace, debug;
+    std::string report, trace, debug, nccl;
     app.add_option("--report", report, "report at the end: a table, or an object in FILE")
         ->type_name("[=text|json:FILE]");
     app.add_option("--trace", trace, "write a trace of the run to FILE, for Perfetto")->type_name("FILE");
@@ -247,6 +247,7 @@ int run(std::span<const std::string> arguments) {
                    "print each call's transport when it is chosen, or that of staged calls alone, or write it to files "
                    "in FOLDER")
         ->type_name("[=staged|FOLDER|staged:FOLDER]");
+    app.add_option("--nccl", nccl, "the NCCL to use; with --virtual-gpus NVIDIA's own serves too")->type_name("FILE");
     std::vector<std::string> assignments;
     app.add_option("--set", assignments, "a setting for all ranks, as in p2p_comm=pair; may be repeated")
         ->type_name("NAME=VALUE")
@@ -280,6 +281,8 @@ int run(std::span<const std::string> arguments) {
         put(wishes.settings, "SWITCHYARD_TRACE", trace);
     if (!debug.empty())
         put(wishes.settings, "SWITCHYARD_DEBUG", debug);
+    if (!nccl.empty())
+        choose_nccl(wishes.settings, nccl, gpus->count() > 0);
     if (const std::string problems = adopt(wishes.settings); !problems.empty())
         return fail(problems);
     if (const std::string problem = fill_places(wishes, gpus->count() > 0); !problem.empty())

@@ -1,6 +1,7 @@
 #include "cli/run_settings.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "settings/settings.hpp"
 
@@ -27,6 +28,13 @@ std::string put_assignment(Environment& settings, const std::string& assignment)
                settings::nearest_short_name(name) + " (all of them: switchyard info)";
     put(settings, variable, assignment.substr(equals + 1));
     return {};
+}
+
+void choose_nccl(Environment& settings, const std::string& file, bool virtual_gpus) {
+    put(settings, "SWITCHYARD_NCCL_LIBRARY",
+        file.find('/') == std::string::npos ? file : std::filesystem::absolute(file).string());
+    if (virtual_gpus)
+        setenv("VGPU_MACHINE", "rtx-pro-6000", 0);
 }
 
 std::string adopt(const Environment& settings) {

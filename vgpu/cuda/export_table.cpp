@@ -30,13 +30,13 @@ void explain(const void* caller) {
             "LD_LIBRARY_PATH (switchyard run does), and link the program without an rpath to the other");
     else if (name.starts_with("libnccl.so"))
         say(file +
-            " has NVIDIA's static CUDA runtime in it, which the virtual GPUs cannot serve (a real GPU's driver does): "
-            "take the libnccl.so.2 in their folder, or NVIDIA's built from its source with CUDARTLIB=cudart, as the "
-            "virtual GPUs' README.md says");
+            " has NVIDIA's static CUDA runtime in it, which the virtual GPUs cannot serve (a real GPU's driver does). "
+            "Where it is not stripped it is replaced, by `switchyard run --virtual-gpus 2 --nccl FILE` or "
+            "LD_PRELOAD=FOLDER/libvgpu_static.so; else build it from its source with CUDARTLIB=cudart");
     else
         say(file +
             " has NVIDIA's static CUDA runtime in it, nvcc's default, which the virtual GPUs cannot serve "
-            "(a real GPU's driver does). In a program that is not stripped it is replaced, by `switchyard run "
+            "(a real GPU's driver does). In a file that is not stripped it is replaced, by `switchyard run "
             "--virtual-gpus` or LD_PRELOAD=FOLDER/libvgpu_static.so; else link it with `nvcc -cudart shared`, "
             "or with -lcudart in place of -lcudart_static");
 }

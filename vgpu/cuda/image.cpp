@@ -231,6 +231,7 @@ std::string newest_ptx_of(const char* data, int driver, int capability, std::str
     const char* const end = data + header.header_bytes + header.bytes;
     Member best{};
     const char* content = nullptr;
+    int newer = 0;  // the least capability of PTX that the device is too old for
     for (const char* at = data + header.header_bytes; end - at >= static_cast<std::ptrdiff_t>(sizeof(Member));) {
         Member member;
         std::memcpy(&member, at, sizeof member);
@@ -240,9 +241,15 @@ std::string newest_ptx_of(const char* data, int driver, int capability, std::str
             cuda_of_ptx(member.major, member.minor) <= driver && member.capability >= best.capability) {
             best = member;
             content = at + member.header_bytes;
+        } else if (member.kind == kPtx && static_cast<int>(member.capability) > capability) {
+            newer =
+                newer == 0 ? static_cast<int>(member.capability) : std::min(newer, static_cast<int>(member.capability));
         }
         at += member.header_bytes + member.bytes;
     }
+    if (content == nullptr && newer != 0)
+        reason = "its PTX is for GPUs of compute capability " + std::to_string(newer / 10) + "." +
+                 std::to_string(newer % 10) + " and newer (VGPU_MACHINE=rtx-pro-6000 has 12.0)";
     return content == nullptr ? std::string() : text_of(best, content, reason);
 }
 

@@ -19,13 +19,13 @@ namespace {
 // The internal functions of NVIDIA's static runtime, which are there since CUDA 11 and have names of nobody else's.
 constexpr std::string_view kInternal = "libcudart_static_";
 
-// The file of this process's executable, mapped to be read.
+// A file, mapped to be read.
 class File {
   public:
-    File() {
-        const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    explicit File(const char* path) {
+        const int file = open(path, O_RDONLY | O_CLOEXEC);
         struct stat about {};
-        if (file >= 0 && fstat(file, &about) == 0) {
+        if (file >= 0 && fstat(file, &about) == 0 && about.st_size > 0) {
             void* mapped = mmap(nullptr, static_cast<std::size_t>(about.st_size), PROT_READ, MAP_PRIVATE, file, 0);
             if (mapped != MAP_FAILED)
                 bytes_ = {static_cast<const char*>(mapped), static_cast<std::size_t>(about.st_size)};
@@ -106,21 +106,14 @@ std::vector<bool> among_the_runtimes(const std::vector<Symbol>& all) {
     return both;
 }
 
-int first_object(dl_phdr_info* info, std::size_t, void* to) {
-    *static_cast<ElfW(Addr)*>(to) = info->dlpi_addr;
-    return 1;
-}
-
 }  // namespace
 
-Runtime find_runtime() {
-    const File file;
+Runtime find_runtime(const char* path, std::uintptr_t moved_by) {
+    const File file(path);
     const std::vector<Symbol> all = functions_of(file);
     Runtime found;
     if (std::none_of(all.begin(), all.end(), [](const Symbol& one) { return one.name.starts_with(kInternal); }))
         return found;
-    ElfW(Addr) moved_by = 0;
-    dl_iterate_phdr(first_object, &moved_by);  // the executable is the first
     const std::vector<bool> inside = among_the_runtimes(all);
     found.major = 13;
     for (std::size_t i = 0; i < all.size(); ++i) {

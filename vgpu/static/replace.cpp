@@ -1,12 +1,19 @@
 // libvgpu_static.so, which is preloaded: puts the virtual GPUs' CUDA runtime in the place of NVIDIA's static one,
-// nvcc's default, before any code of the executable runs. NVIDIA's needs private tables of its driver, so nothing of
-// its interface may run here: a function that the virtual runtime lacks says so and fails.
+// nvcc's default, in the executable and in shared libraries before any of their code runs. NVIDIA's needs private
+// tables of its driver, so nothing of its interface may run here: a function that the virtual runtime lacks says so and
+// fails.
+//
+// This library is initialised before all others (-z initfirst), so what the process starts with has not run yet. Of
+// what it loads later the dynamic linker tells debuggers once it is mapped and before it is initialised, by a call of
+// an empty function (r_debug::r_brk, <link.h>): a jump over that brings it here too.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <deque>
+#include <set>
 #include <string>
 
 #include "vgpu/static/program.hpp"
@@ -65,13 +72,42 @@ std::string replace(const Runtime& runtime) {
     return redirect(jumps);
 }
 
-__attribute__((constructor)) void replace_static_runtime() {
-    const Runtime runtime = find_runtime();
+void replace_in(const link_map& object) {
+    const bool executable = object.l_name == nullptr || *object.l_name == '\0';
+    const Runtime runtime = find_runtime(executable ? "/proc/self/exe" : object.l_name, object.l_addr);
     if (runtime.functions.empty())
         return;
     if (const std::string problem = replace(runtime); !problem.empty())
-        say("the program's static CUDA runtime cannot be replaced (" + problem +
-            "): link the program with `nvcc -cudart shared`");
+        say("the static CUDA runtime in " + std::string(executable ? "the program" : object.l_name) +
+            " cannot be replaced (" + problem + "): link it with `nvcc -cudart shared`");
+}
+
+// Looks at what has been loaded since the last call. The dynamic linker's lock is held, or there is one thread.
+void look_at_new_objects() {
+    static std::set<const link_map*>& known = *new std::set<const link_map*>;
+    static bool looking = false;  // replace() loads a library itself
+    if (looking || _r_debug.r_state != r_debug::RT_CONSISTENT)
+        return;
+    looking = true;
+    std::set<const link_map*> now;
+    for (const link_map* object = _r_debug.r_map; object != nullptr; object = object->l_next)
+        if (now.insert(object); !known.contains(object))
+            replace_in(*object);
+    for (const link_map* object = _r_debug.r_map; object != nullptr; object = object->l_next)
+        now.insert(object);  // what replace() has loaded, which is the virtual GPUs' own
+    known.swap(now);
+    looking = false;
+}
+
+// The C library has not been initialised either, and takes the environment that it passes on to constructors here from
+// the variable.
+__attribute__((constructor)) void replace_static_runtimes(int, char**, char** environment) {
+    if (environ == nullptr)
+        environ = environment;
+    look_at_new_objects();
+    if (_r_debug.r_brk != 0)
+        redirect(
+            {{reinterpret_cast<unsigned char*>(_r_debug.r_brk), reinterpret_cast<const void*>(&look_at_new_objects)}});
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ tests/vgpu/cudart/twins.so: tests/vgpu/cudart/twins.cpp vgpu/vgpu_kernels.h
 	$(AM_V_CXXLD)$(MKDIR_P) tests/vgpu/cudart && $(CXX) $(AM_CXXFLAGS) $(CXXFLAGS) -fPIC -shared \
 	    -I$(top_srcdir)/vgpu $(LDFLAGS) -o $@ $(top_srcdir)/tests/vgpu/cudart/twins.cpp
 
-TESTS += tests/vgpu/cudart/clients.test tests/vgpu/cudart/engine.test tests/vgpu/cudart/static.test
-EXTRA_DIST += tests/vgpu/cudart/clients.test tests/vgpu/cudart/client.c tests/vgpu/cudart/client_symbols.txt \
+TESTS += tests/vgpu/cudart/clients.test tests/vgpu/cudart/cupy.test tests/vgpu/cudart/engine.test tests/vgpu/cudart/static.test
+EXTRA_DIST += tests/vgpu/cudart/clients.test tests/vgpu/cudart/cupy.test tests/vgpu/cudart/cupy_client.py tests/vgpu/cudart/client.c tests/vgpu/cudart/client_symbols.txt \
     tests/vgpu/cudart/kernel_client.cu tests/vgpu/cudart/twins.cpp \
     tests/vgpu/cudart/engine.test tests/vgpu/cudart/engine_client.cu tests/vgpu/cudart/engine_main.cu \
     tests/vgpu/cudart/engine_function.cu tests/vgpu/cudart/heap_client.cu tests/vgpu/cudart/static.test tests/vgpu/cudart/static_client.cu tests/vgpu/cudart/static_mpi.cu

@@ -9,4 +9,4 @@ tests_vgpu_nccl_nccl_CPPFLAGS = $(VGPU_CPPFLAGS) $(NCCL_CPPFLAGS)
 tests_vgpu_nccl_nccl_LDADD = vgpu/lib/libnccl.so.2 vgpu/lib/libcuda.so.1 $(GTEST_LIBS) -ldl
 tests_vgpu_nccl_nccl_LDFLAGS = $(AM_LDFLAGS) -Wl,--enable-new-dtags,-rpath,$(abs_builddir)/vgpu/lib
 endif
-EXTRA_DIST += tests/vgpu/nccl/nvidia.test
+EXTRA_DIST += tests/vgpu/nccl/nvidia.test tests/vgpu/nccl/nvidia_client.c

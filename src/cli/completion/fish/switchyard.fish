@@ -41,6 +41,7 @@ complete -c switchyard -n '__switchyard_in run' -l gpus -x -a 'near spread all n
 complete -c switchyard -n '__switchyard_in run' -l report -a 'text json:' -d 'report at the end'
 complete -c switchyard -n '__switchyard_in run' -l trace -r -F -d 'write a trace of the run'
 complete -c switchyard -n '__switchyard_in run' -l debug -a 'staged' -d 'print each call when its transport is chosen'
+complete -c switchyard -n '__switchyard_in run' -l nccl -r -F -d 'the NCCL to use'
 complete -c switchyard -n '__switchyard_in run' -l set -x -d 'a setting for all ranks'
 complete -c switchyard -n '__switchyard_in run' -l dry-run -d 'print the mpirun line and do nothing'
 complete -c switchyard -n '__switchyard_in run' -l mpirun -r -F -d 'the mpirun to use'
