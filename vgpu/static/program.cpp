@@ -16,8 +16,13 @@ namespace vgpu::static_runtime {
 
 namespace {
 
-// The internal functions of NVIDIA's static runtime, which are there since CUDA 11 and have names of nobody else's.
-constexpr std::string_view kInternal = "libcudart_static_";
+// The internal functions of NVIDIA's static runtime have names of nobody else's: libcudart_static_ and hexadecimal
+// digits, in CUDA 12.1 and older __cudart and a number.
+bool is_internal(std::string_view name) {
+    constexpr std::string_view kNew = "libcudart_static_", kOld = "__cudart";
+    return name.starts_with(kNew) || (name.starts_with(kOld) && name.size() > kOld.size() && name[kOld.size()] >= '0' &&
+                                      name[kOld.size()] <= '9');
+}
 
 // A file, mapped to be read.
 class File {
@@ -85,7 +90,7 @@ std::vector<Symbol> functions_of(const File& file) {
 
 bool looks_like_cuda(const Symbol& symbol) {
     const bool is_private = symbol.name.starts_with("__cuda");
-    return !symbol.exported && (is_private || symbol.name.starts_with("cuda"));
+    return !symbol.exported && !is_internal(symbol.name) && (is_private || symbol.name.starts_with("cuda"));
 }
 
 // The linker puts the runtime's functions together. A program may have functions with such names of its own, as nvcc
@@ -95,7 +100,7 @@ std::vector<bool> among_the_runtimes(const std::vector<Symbol>& all) {
     bool inside = false;
     const auto step = [&](std::size_t i) {
         if (!looks_like_cuda(all[i]))
-            inside = all[i].name.starts_with(kInternal);
+            inside = is_internal(all[i].name);
         return inside;
     };
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -112,7 +117,7 @@ Runtime find_runtime(const char* path, std::uintptr_t moved_by) {
     const File file(path);
     const std::vector<Symbol> all = functions_of(file);
     Runtime found;
-    if (std::none_of(all.begin(), all.end(), [](const Symbol& one) { return one.name.starts_with(kInternal); }))
+    if (std::none_of(all.begin(), all.end(), [](const Symbol& one) { return is_internal(one.name); }))
         return found;
     const std::vector<bool> inside = among_the_runtimes(all);
     found.major = 13;

@@ -101,8 +101,10 @@ int main(int argc, char** argv) {
     }
     for (int operation = 0; operation < OPERATIONS; ++operation) {
         int bad = 0;
-        for (int rank = 0; rank < n; ++rank)
+        for (int rank = 0; rank < n; ++rank) {
+            CUDA(cudaSetDevice(rank)); /* whose default stream the operation's stream waits for */
             CUDA(cudaMemset(to[rank], 0xff, count * sizeof *host)); /* -1 */
+        }
         NCCL(ncclGroupStart());
         for (int rank = 0; rank < n; ++rank)
             if (start(operation, from[rank], to[rank], count, rank, n, comms[rank], streams[rank]) != 0)
